@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from tilewright.cli.options.arguments import (
-    BatchSize,
     ClockText,
+    CompilerOptions,
     JsonFile,
     MachineOptions,
     MemoryText,
     Model,
+    OutputsOnly,
     QuantiseOptions,
     with_groups,
     write_json,
@@ -37,11 +38,12 @@ def check(model: Model, memory: MemoryText = None, clock: ClockText = None,
           capacity: Annotated[float | None, typer.Option("--capacity", metavar="MIB", show_default=False,
                                                          help="Size of main memory in "
                                                               "MiB; the default is 2 GiB.")] = None,
-          batch: BatchSize = 1, json_file: JsonFile = None, *, chosen: MachineOptions,
-          quantise: QuantiseOptions) -> None:
+          outputs_only: OutputsOnly = False, json_file: JsonFile = None, *, chosen: MachineOptions,
+          compiler: CompilerOptions, quantise: QuantiseOptions) -> None:
     """Show where each node of MODEL would run and why, its cost, memory and risks, before anything is built.
 
-    Nodes that cannot be compiled are listed with the reason and a way out; the exit status is then 2.
+    The cycles are those of run with the same options; memory is that of a compiled model. Nodes that cannot be compiled
+    are listed with the reason and a way out; the exit status is then 2.
     """
     if memory is not None and _NUMBER.fullmatch(memory):
         raise InputError(f"Option --memory must be the timing of main memory, such as latency=60,bytes=8, not "
@@ -57,11 +59,12 @@ def check(model: Model, memory: MemoryText = None, clock: ClockText = None,
     from tilewright.tools.progress import Steps
 
     with Steps().step(f"Checking {model}"):
-        found = check_model(source, design.machine, None if capacity is None else int(capacity * MEBIBYTE),
-                            timing=design.memory, batch=batch)
+        found = check_model(source, design, None if capacity is None else int(capacity * MEBIBYTE),
+                            options=compiler.options(), outputs_only=outputs_only)
     print_check(found, console())
     milliseconds = found.cycles / (1e3 * design.mhz)
     if found.layers:
+        batch = compiler.batch
         each = "" if batch == 1 else f" for {batch} images, {found.cycles / batch:,.0f} cycles per image"
         console().print(f"predicted time at {design.mhz:g} MHz: {milliseconds:,.3f} ms{each}", highlight=False)
     if json_file is not None:

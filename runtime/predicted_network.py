@@ -39,6 +39,8 @@ class PredictedNetwork:
         As `runtime.model_source.find_model` returns it.
     options : Options
         Options of the compiler.
+    outputs_only : bool
+        Store only the tensors that the network needs, as a compiled model does.
 
     Raises
     ------
@@ -46,8 +48,8 @@ class PredictedNetwork:
         If the model is invalid or not supported.
     """
 
-    def __init__(self, source: ModelSource, options: Options = BEST) -> None:
-        self.source = source
+    def __init__(self, source: ModelSource, options: Options = BEST, *, outputs_only: bool = False) -> None:
+        self.source, self.outputs_only = source, outputs_only
         self.options = options
         self.network: Network = replace(compile_network(source.path, options), name=source.path.stem)
 
@@ -81,7 +83,8 @@ class PredictedNetwork:
         own, network = extension_of(design.machine), self.network
         if own is not None:  # the passes have an operator more
             network = replace(compile_network(self.source.path, self.options, own), name=self.name)
-        return compile_layers(network, design.machine, keep_tensors=True, options=self.options, loops=False)
+        return compile_layers(network, design.machine, keep_tensors=not self.outputs_only, options=self.options,
+                              loops=False)
 
     def predict(self, design: Design) -> Report:
         """Return the report of one inference on a design: the cycles and counters that engine ``fast`` gives.

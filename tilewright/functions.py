@@ -146,7 +146,7 @@ def compile(model: GivenModel, output: str | Path, machine: GivenMachine = None,
 
 
 def check(model: GivenModel, machine: GivenMachine = None, *, calibrate: Samples | None = None,
-          capacity: float | None = None) -> Check:
+          capacity: float | None = None, options: Options = BEST, outputs_only: bool = False) -> Check:
     """Return where each node would run and why, its cost, memory and risks, before anything is built.
 
     Parameters
@@ -158,6 +158,11 @@ def check(model: GivenModel, machine: GivenMachine = None, *, calibrate: Samples
         Samples to quantise a float model.
     capacity : float, optional
         Size of main memory in MiB; 2 GiB if None.
+    options : Options
+        Options of the compiler.
+    outputs_only : bool
+        Predict the cycles of a program that stores only what the network needs, as a compiled model does; otherwise
+        those of ``tilewright run``, which stores every tensor to compare it.
 
     Raises
     ------
@@ -177,7 +182,7 @@ def check(model: GivenModel, machine: GivenMachine = None, *, calibrate: Samples
     steps = _steps()
     limit = None if capacity is None else int(capacity * (1 << 20))
     with model_source(model, calibrate, steps) as source, steps.step(f"Checking {source.path.name}"):
-        return check_model(source, design.machine, limit, timing=design.memory)
+        return check_model(source, design, limit, options=options, outputs_only=outputs_only)
 
 
 def compare(model: GivenModel, machine: GivenMachine = None, engine: EngineName = "fast", *,

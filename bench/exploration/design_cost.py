@@ -14,7 +14,7 @@ __all__ = ["OBJECTIVES", "DesignOutcome", "Evaluator", "Verdict", "WeightedNetwo
            "title_of"]
 
 OBJECTIVES = {
-    "cycles": "cycles of one inference of each network, by weight",
+    "cycles": "cycles of one run of each network, of a batch if there is one, by weight",
     "time": "milliseconds of the same, at the design's clock",
     "energy": "µJ of the same, main memory included",
     "area": "of the machine on its target, as predicted",

@@ -7,7 +7,7 @@ So the number of trials is what was asked for, and no design is evaluated for tw
 
 import json
 import warnings
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,8 @@ class StudySetup:
     limits : tuple of Limit
     target, sampler : str
     seed : int
+    compilation : dict of str to str
+        How the networks are read and compiled, where that is not the default.
     """
 
     networks: dict[str, float]
@@ -54,12 +56,14 @@ class StudySetup:
     target: str
     sampler: str
     seed: int
+    compilation: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as JSON's types."""
         return {"networks": dict(sorted(self.networks.items())), "objectives": list(self.objectives),
                 "limits": sorted(map(str, self.limits)), "target": self.target, "sampler": self.sampler,
-                "seed": self.seed, "space": self.space.to_json()}
+                "seed": self.seed, "space": self.space.to_json(),
+                **({"compilation": self.compilation} if self.compilation else {})}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """A user's request for an exploration, read and checked before anything is evaluated."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tilewright.bench.exploration.area_prediction import AREA_MEASURES, AreaTarget
@@ -10,15 +10,60 @@ from tilewright.bench.exploration.design_cost import OBJECTIVES, Evaluator, Weig
 from tilewright.bench.exploration.design_limits import limit_of
 from tilewright.bench.exploration.exploration_study import StudySetup
 from tilewright.bench.exploration.sampling import SAMPLERS, require_sampler
+from tilewright.bench.exploration.space import MEMORY_KEYS, Space
 from tilewright.bench.exploration.space_file import default_space, read_space
+from tilewright.compiler.network.options import BEST, Options
 from tilewright.errors import InputError
+from tilewright.runtime.design.design_flags import clock_of, memory_values
+from tilewright.runtime.model_source import find_model
 from tilewright.runtime.predicted_network import PredictedNetwork
 from tilewright.tools.progress import Steps
 
-__all__ = ["ExplorationRequest", "evaluator_of", "setup_of", "weighted"]
+__all__ = ["Compilation", "ExplorationRequest", "evaluator_of", "setup_of", "weighted"]
 
 _OBJECTIVES = ("cycles", "area")
 _TARGET = "ecp5-85k"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compilation:
+    """How the networks of an exploration are read and compiled, as ``run`` has options for it.
+
+    Attributes
+    ----------
+    options : Options
+    outputs_only : bool
+        Store only the tensors that the network needs.
+    calibrate : Path or None
+    keep_float : bool
+    shapes : mapping of str to sequence of int
+        As `runtime.model_source.find_model` takes them; they are of one model.
+    """
+
+    options: Options = BEST
+    outputs_only: bool = False
+    calibrate: Path | None = None
+    keep_float: bool = False
+    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    def network(self, name: str, steps: Steps) -> PredictedNetwork:
+        """Return a network as it is read and compiled.
+
+        Raises
+        ------
+        InputError, CompileError
+            If it cannot be used.
+        """
+        source = find_model(name, steps, calibrate=self.calibrate, keep_float=self.keep_float, shapes=self.shapes)
+        return PredictedNetwork(source, self.options, outputs_only=self.outputs_only)
+
+    def to_json(self) -> dict[str, str]:
+        """Return what is not the default, in words."""
+        said = {"options": "" if self.options == BEST else str(self.options),
+                "stored": "outputs only" if self.outputs_only else "",
+                "calibrate": str(self.calibrate or ""), "float": "kept" if self.keep_float else "",
+                "shapes": "; ".join(f"{name}={','.join(map(str, shape))}" for name, shape in self.shapes.items())}
+        return {key: text for key, text in said.items() if text}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +80,9 @@ class ExplorationRequest:
         Limits are added to the space file's.
     target, sampler, technology : str
     seed : int
+    memory, clock : str
+        Timing of main memory and clock of every design; neither may be an axis of the space then.
+    compilation : Compilation
     """
 
     models: Sequence[str]
@@ -45,6 +93,9 @@ class ExplorationRequest:
     sampler: str = SAMPLERS[0]
     technology: str = ""
     seed: int = 0
+    memory: str = ""
+    clock: str = ""
+    compilation: Compilation = Compilation()
 
 
 def weighted(text: str) -> tuple[str, float]:
@@ -80,7 +131,12 @@ def setup_of(request: ExplorationRequest) -> tuple[StudySetup, dict[str, float]]
         pricing = replace(space.base.pricing, technology=request.technology)
         pricing.load()
         space = replace(space, base=replace(space.base, pricing=pricing))
+    space = _timed(space, request)
     models = dict(map(weighted, request.models)) or dict(space.networks)
+    own = request.compilation
+    if len(models) > 1 and (own.calibrate is not None or own.keep_float or own.shapes):
+        raise InputError(f"Options --calibrate, --float and --shape are of one MODEL, and there are {len(models)}: "
+                         f"{', '.join(models)}")
     if not models:
         raise InputError("Exploration must have a MODEL, or a space file with [networks]; there is none")
     target = request.target or space.target or _TARGET
@@ -98,10 +154,30 @@ def setup_of(request: ExplorationRequest) -> tuple[StudySetup, dict[str, float]]
         raise InputError(f"Networks must have names of their own, and of {', '.join(models)} two have the same")
     measures = measures_of(tuple(names), AreaTarget(target))
     limits = tuple(limit_of(text, measures) for text in dict.fromkeys((*space.limits, *request.limits)))
-    return StudySetup(names, space, objectives, limits, target, request.sampler, request.seed), models
+    return StudySetup(names, space, objectives, limits, target, request.sampler, request.seed, own.to_json()), models
 
 
-def evaluator_of(setup: StudySetup, models: dict[str, float], steps: Steps) -> Evaluator:
+def _timed(space: Space, request: ExplorationRequest) -> Space:
+    """Return ``space`` with the memory and the clock that are asked for, in place of its own."""
+    if request.memory:
+        stated: dict[str, int | str] = memory_values(request.memory)
+        if varied := [key for key in MEMORY_KEYS if key in space.axes]:
+            raise InputError(f"Option --memory excludes a space that varies it, and {space.name} varies "
+                             f"{', '.join(varied)}; leave out one of them")
+        kept = {key: value for key, value in space.fixed.items() if key not in MEMORY_KEYS}
+        space = replace(space, base=replace(space.base, memory=None), fixed=kept | stated)
+    if request.clock:
+        if "mhz" in space.axes:
+            raise InputError(f"Option --clock excludes a space that varies it, and {space.name} varies mhz; leave out "
+                             "one of them")
+        kept = {key: value for key, value in space.fixed.items() if key != "mhz"}
+        pricing = replace(space.base.pricing, clock_mhz=clock_of(request.clock))
+        space = replace(space, base=replace(space.base, pricing=pricing), fixed=kept)
+    return space
+
+
+def evaluator_of(setup: StudySetup, models: dict[str, float], steps: Steps,
+                 compilation: Compilation | None = None) -> Evaluator:
     """Return what evaluates designs: every network is read once.
 
     Raises
@@ -112,7 +188,7 @@ def evaluator_of(setup: StudySetup, models: dict[str, float], steps: Steps) -> E
     networks = []
     for name, weight in models.items():
         with steps.step(f"Reading {name}"):
-            networks.append(WeightedNetwork(PredictedNetwork.named(name, steps=steps), weight))
+            networks.append(WeightedNetwork((compilation or Compilation()).network(name, steps), weight))
     return Evaluator(tuple(networks), AreaTarget(setup.target))
 
 

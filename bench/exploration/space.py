@@ -28,6 +28,9 @@ MACHINE_KEYS = tuple(field.name for field in fields(Machine) if field.name != "n
 MEMORY_KEYS = ("latency_cycles", "bytes_per_cycle", "dram")
 """Parameters of main memory that may be axes; ``dram`` is the name of a part, and goes with neither of the others."""
 
+_STALL_KEYS = ("stall_percent", "seed")
+"""Further parameters of main memory, which may be fixed but are no axes."""
+
 MOST_LISTED = 20_000
 """Designs of a space that is small enough to be listed."""
 
@@ -113,7 +116,7 @@ class Space:
         return Design(machine=machine, memory=self._memory(machine, choice), pricing=pricing)
 
     def _memory(self, machine: Machine, choice: Choice) -> MemoryTiming | None:
-        chosen: dict[str, Any] = {name: choice[name] for name in MEMORY_KEYS if name in choice}
+        chosen: dict[str, Any] = {name: choice[name] for name in (*MEMORY_KEYS, *_STALL_KEYS) if name in choice}
         if self.base.memory is None and not chosen:
             return None
         if self.base.memory is None or "dram" in chosen:

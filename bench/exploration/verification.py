@@ -78,7 +78,8 @@ def _measured(setup: StudySetup, networks: Sequence[WeightedNetwork], trial: Fin
 
 def _in_rtl(chosen: WeightedNetwork, design: Design, predicted: dict[str, float], steps: Steps) -> dict[str, Any]:
     network = chosen.network
-    run = RunOptions(pricing=design.pricing, steps=steps, memory=design.memory)
+    run = RunOptions(pricing=design.pricing, steps=steps, memory=design.memory,
+                     outputs_only=network.outputs_only)
     report = run_model(network.source, design.machine, "rtl", None, options=network.options, run=run).report
     expected = predicted[f"{network.name.lower()}.cycles"]
     return {"matches_onnxruntime": report.matches_reference,

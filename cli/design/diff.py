@@ -7,8 +7,10 @@ import typer
 
 from tilewright.cli.options.arguments import (
     ClockText,
+    CompilerOptions,
     JsonFile,
     MemoryText,
+    OutputsOnly,
     QuantiseOptions,
     TechnologyName,
     with_groups,
@@ -36,10 +38,11 @@ def diff(first: _Side, second: _Side,
          model: Annotated[str | None, typer.Option("--model", metavar="MODEL", show_default=False,
                                                    help="The network on which designs are compared.")] = None,
          memory: MemoryText = None, clock: ClockText = None, technology: TechnologyName = None,
-         json_file: JsonFile = None, *, quantise: QuantiseOptions) -> None:
+         outputs_only: OutputsOnly = False, json_file: JsonFile = None, *, compiler: CompilerOptions,
+         quantise: QuantiseOptions) -> None:
     """Compare two reports, or two designs on one network: cycles, bytes and energy of each layer, and what changed.
 
-    Designs are predicted without values. --memory, --clock and --technology apply to both.
+    Designs are predicted without values. --memory, --clock, --technology and the compiler's options apply to both.
     """
     require_place(json_file)
     stated = [side for side in (first, second) if not side.endswith(".json")]
@@ -58,7 +61,7 @@ def diff(first: _Side, second: _Side,
         design.pricing.load()
     network: PredictedNetwork | None = None
     if model is not None and designs:
-        network = PredictedNetwork(quantise.model(model))
+        network = PredictedNetwork(quantise.model(model), compiler.options(), outputs_only=outputs_only)
     sides: list[dict[str, Any]] = []
     for text in (first, second):
         if text not in designs or network is None:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.cli.options.arguments import TechnologyName, with_groups
+from tilewright.cli.options.arguments import (
+    ClockText,
+    CompilerOptions,
+    MemoryText,
+    OutputsOnly,
+    QuantiseOptions,
+    TechnologyName,
+    shapes_given,
+    with_groups,
+)
 from tilewright.errors import InputError
 from tilewright.models import NAMES
 
@@ -85,23 +94,29 @@ def explore(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
             space: Annotated[Path | None, typer.Option(
                 "--space", metavar="SPACE.toml", show_default="machines that an ECP5-85k may hold",
                 help="File with the values that each parameter may take.")] = None,
-            technology: TechnologyName = None,
-            *, search: SearchOptions, workers: WorkerOptions, verification: VerifyOptions) -> None:
+            memory: MemoryText = None, clock: ClockText = None, technology: TechnologyName = None,
+            outputs_only: OutputsOnly = False,
+            *, search: SearchOptions, workers: WorkerOptions, verification: VerifyOptions, compiler: CompilerOptions,
+            quantise: QuantiseOptions) -> None:
     """Search a space of designs for the Pareto front of cycles, time, energy or area.
 
-    Cycles and energy are predicted without values, and area without synthesis; then points of the front are measured.
+    Cycles and energy are predicted without values, as run does with the same options, and area without synthesis; then
+    points of the front are measured.
     The folder holds trials.csv, front.json, explore.html, designs/*.toml, and Optuna's storage in study.journal.
     """
     if workers.ray is not None and workers.jobs is not None:
         raise InputError("Options --ray and --jobs exclude each other: a cluster knows its own processors")
     from tilewright.bench.exploration.exploration_study import ExplorationStudy
-    from tilewright.bench.exploration.request import ExplorationRequest, evaluator_of, setup_of
+    from tilewright.bench.exploration.request import Compilation, ExplorationRequest, evaluator_of, setup_of
     from tilewright.tools.progress import Steps
 
+    compilation = Compilation(options=compiler.options(), outputs_only=outputs_only, calibrate=quantise.calibrate,
+                              keep_float=quantise.keep_float, shapes=shapes_given(quantise.shape))
     setup, named = setup_of(ExplorationRequest(
         models=models or (), space=space, objectives=search.objective or (), limits=search.limit or (),
-        target=search.target, sampler=search.sampler, technology=technology or "", seed=search.seed))
-    evaluator = evaluator_of(setup, named, Steps())
+        target=search.target, sampler=search.sampler, technology=technology or "", seed=search.seed,
+        memory=memory or "", clock=clock or "", compilation=compilation))
+    evaluator = evaluator_of(setup, named, Steps(), compilation)
     output.mkdir(parents=True, exist_ok=True)
     study = ExplorationStudy(output, setup)
     try:

@@ -64,6 +64,7 @@ __all__ = [
     "MachineName",
     "MachineOptions",
     "Model",
+    "OutputsOnly",
     "PageFileOptions",
     "QuantiseOptions",
     "RangeOptions",
@@ -80,6 +81,7 @@ __all__ = [
     "priced",
     "say_ranges",
     "shape_given",
+    "shapes_given",
     "with_groups",
     "write_json",
 ]
@@ -182,6 +184,9 @@ TraceFile = Annotated[Path | None, typer.Option(
     help="Also write a timeline of all units, as JSON for ui.perfetto.dev. Times are measured on engine rtl, and "
          "predicted on the others.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Show the plan of each layer: tiles, loops, cost and bound.")]
+OutputsOnly = Annotated[bool, typer.Option(
+    "--outputs-only", help="Store only the tensors that the network needs, as a compiled model does; a run then "
+                           "compares only its outputs.")]
 TechnologyName = Annotated[str | None, typer.Option(
     "--technology", metavar="NAME", show_default=f"the design's, or {TECHNOLOGY}",
     help="Technology that prices energy: a name from energy/technology, or a file of the same form (.toml).")]
@@ -268,10 +273,7 @@ class ViewOptions:
     explain: Explain = False
     statistics: Annotated[bool, typer.Option(
         "--statistics", help="Show how much of the int8 range each layer uses.")] = False
-    outputs_only: Annotated[bool, typer.Option(
-        "--outputs-only",
-        help="Store only the tensors that the network needs, as "
-             "a compiled model does, and compare only its outputs.")] = False
+    outputs_only: OutputsOnly = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,7 +384,12 @@ class QuantiseOptions:
     def model(self, name: str) -> "ModelSource":
         """Return the model that MODEL names; a float one quantised as the options say."""
         return model_named(name, calibrate=self.calibrate, keep_float=self.keep_float,
-                           shapes=dict(map(shape_given, self.shape or ())))
+                           shapes=shapes_given(self.shape))
+
+
+def shapes_given(texts: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
+    """Return names and extents of the options ``--shape``; raises the same error as :func:`shape_given`."""
+    return dict(map(shape_given, texts or ()))
 
 
 def shape_given(text: str) -> tuple[str, tuple[int, ...]]:

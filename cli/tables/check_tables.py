@@ -39,6 +39,8 @@ def check_table(check: Check) -> Table:
         table.add_row(short_name(layer.name), plain(others), layer.runs_on, f"{layer.cycles:,}",
                       f"{100 * layer.share:.1f} %", plain(detail))
     table.add_section()
+    if check.tail_cycles:
+        table.add_row("after the last layer", "", "", f"{check.tail_cycles:,}", "", "")
     table.add_row("in all", "", "", f"{check.cycles:,}", "", "")
     return table
 

@@ -1,10 +1,11 @@
 """``tilewright check``: where each node of a model would run, its cost and its faults, before anything is built."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.compiler.compile import compile_layers, fit_network, network_in_batch
+from tilewright.compiler.compile import Compiled, compile_layers, fit_network, network_in_batch
 from tilewright.compiler.errors import CompileError, UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.explain import LayerExplanation, explain_layers
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network
@@ -18,9 +19,10 @@ from tilewright.compiler.schedule.bands import in_bands
 from tilewright.compiler.schedule.chaining import computed_together, on_chip_only
 from tilewright.compiler.schedule.weight_image import pack_network
 from tilewright.isa.extension import extension_of
-from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.isa.machine import Machine
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.runtime.check.warnings import model_warnings
+from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.core_share import CorePart, CoreShare, core_share
 from tilewright.runtime.execution.job import job_of_compiled
 from tilewright.runtime.execution.prediction import predict_layer_cycles
@@ -82,11 +84,15 @@ class MemoryNeeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Findings of a check. If nodes were rejected, there may be no layers and no memory."""
+    """Findings of a check. If nodes were rejected, there may be no layers and no memory.
+
+    ``tail_cycles`` come after the last layer: its last results are still on their way to memory.
+    """
 
     model: str
     machine: str
     layers: tuple[CheckedLayer, ...]
+    tail_cycles: int = 0
     refusals: tuple[Refusal, ...]
     warnings: tuple[str, ...]
     memory: MemoryNeeded | None
@@ -98,8 +104,8 @@ class Check:
 
     @property
     def cycles(self) -> int:
-        """Predicted cycles of all layers, one after the other."""
-        return sum(layer.cycles for layer in self.layers)
+        """Predicted cycles of a run: those of ``run`` with the same options."""
+        return sum(layer.cycles for layer in self.layers) + self.tail_cycles
 
     @property
     def core_share(self) -> CoreShare:
@@ -110,56 +116,55 @@ class Check:
     def to_json(self) -> dict[str, Any]:
         """Return dicts, lists and numbers; the keys are a contract."""
         return {"model": self.model, "machine": self.machine, "compiles": self.compiles,
-                "predicted_cycles": self.cycles, "core_share": self.core_share.to_json(),
+                "predicted_cycles": self.cycles, "tail_cycles": self.tail_cycles,
+                "core_share": self.core_share.to_json(),
                 "layers": [asdict(layer) for layer in self.layers],
                 "refusals": [asdict(refusal) for refusal in self.refusals], "warnings": list(self.warnings),
                 "memory": asdict(self.memory) | {"fits": self.memory.fits} if self.memory else None}
 
 
-def check_model(source: ModelSource, machine: Machine, memory_limit: int | None = None, *,
-                timing: MemoryTiming | None = None, batch: int = 1) -> Check:
-    """Read and plan a model for ``machine``, and tell all that can be told so far.
+def check_model(source: ModelSource, design: Design, memory_limit: int | None = None, *, options: Options = BEST,
+                outputs_only: bool = False) -> Check:
+    """Read, plan and schedule a model for a design, and tell all that can be told so far.
 
     Parameters
     ----------
     memory_limit
-        Bytes of main memory that there are; all that can be addressed, if None.
-    timing
-        Of main memory, for which the cycle model predicts the layers; if None, they take what the plan says.
-    batch
-        Images to compute at a time.
+        Bytes of main memory that there are; all that can be addressed, if None. Memory is counted as of a compiled
+        model, which stores no tensor only to compare it.
+    options
+        Options of the compiler.
+    outputs_only
+        Predict the cycles of a program that stores only what the network needs, as `runtime.predicted_run` does.
 
     Raises
     ------
     CompileError
         If the file is no valid model, or not one that is compiled at all.
+    ExecutionError
+        If the program waits for what nobody signals.
     """
-    model = source.path
+    model, machine = source.path, design.machine
     try:
-        network = compile_network(model, extension=extension_of(machine))
+        network = compile_network(model, options, extension_of(machine))
     except UnsupportedNodeError as error:
         return _refused(model, machine, list(map(_refusal, (error, *error.others))))
     if not network.layers:
         raise UnsupportedModelError(f"Model {model.name!r} must have a layer to compile, and has none")
     about_model = model_warnings(network)
     try:
-        network, plans = fit_network(network_in_batch(network, machine, Options(batch=batch)), machine)
-        plans = in_bands(plans, network, machine, BEST)
+        memory = _memory(network, machine, options, memory_limit)
+        compiled = compile_layers(network, machine, keep_tensors=not outputs_only, options=options, loops=False)
     except CompileError:
         refusals = _unplanned(network, machine)
         if not refusals:
             raise
         return _refused(model, machine, refusals)
-    explained = explain_layers(plans, machine)
-    cycles = [each.predicted_cycles for each in explained]
-    if timing is not None:
-        cycles = _timed(network, machine, timing)
-    layers = tuple(_checked(layer, each, taken, sum(cycles))
-                   for layer, each, taken in zip(network.layers, explained, cycles, strict=True))
+    cycles, tail = predict_layer_cycles(job_of_compiled(compiled, network.name), design.timing)
     noisy = source.ranges is not None and source.ranges.kind is RangesKind.NOISE
     warnings = (*(source.notes if noisy else ()), *about_model)
-    return Check(model=model.stem, machine=machine.name, layers=layers, refusals=(), warnings=warnings,
-                 memory=_memory(network, plans, machine, memory_limit))
+    return Check(model=model.stem, machine=machine.name, layers=_layers(compiled, cycles, tail), tail_cycles=tail,
+                 refusals=(), warnings=warnings, memory=memory)
 
 
 def _refused(model: Path, machine: Machine, refusals: list[Refusal]) -> Check:
@@ -191,9 +196,11 @@ def _plan(layer: AnyLayer, network: Network, machine: Machine) -> LayerPlan | Co
     return plan_layer(layer, machine, layouts=LayerLayouts.of(layer, network.tensors))
 
 
-def _timed(network: Network, machine: Machine, timing: MemoryTiming) -> list[int]:
-    """Return the cycles of each layer of a network that fits ``machine``, by the cycle model."""
-    return predict_layer_cycles(job_of_compiled(compile_layers(network, machine), network.name), timing)
+def _layers(compiled: Compiled, cycles: Sequence[int], tail: int) -> tuple[CheckedLayer, ...]:
+    """Return the layers with their predicted ``cycles``."""
+    explained = explain_layers(compiled.plans, compiled.machine)
+    return tuple(_checked(layer, each, taken, sum(cycles) + tail)
+                 for layer, each, taken in zip(compiled.network.layers, explained, cycles, strict=True))
 
 
 def _checked(layer: AnyLayer, explained: LayerExplanation, cycles: int, total: int) -> CheckedLayer:
@@ -210,11 +217,13 @@ def _runs_on(layer: AnyLayer, algorithm: str) -> str:
     return "act" if not isinstance(layer, CoreLayer) and layer.kind == "pass" else algorithm
 
 
-def _memory(network: Network, plans: tuple[LayerPlan | CorePlan, ...], machine: Machine,
-            limit: int | None) -> MemoryNeeded:
+def _memory(network: Network, machine: Machine, options: Options, limit: int | None) -> MemoryNeeded:
+    """Return what a compiled model needs."""
+    network, plans = fit_network(network_in_batch(network, machine, options), machine, options)
+    plans = in_bands(plans, network, machine, options)
     datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}
     core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
     image, _ = pack_constants(pack_network(datapath, machine)[0], core, network.constants)
     memory = plan_memory(network, len(image), on_chip=on_chip_only(plans, network), together=computed_together(plans))
     return MemoryNeeded(weights=len(image), activations=memory.peak_bytes, total=memory.memory_bytes,
-                  limit=_ADDRESSABLE if limit is None else limit)
+                        limit=_ADDRESSABLE if limit is None else limit)

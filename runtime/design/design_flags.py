@@ -25,7 +25,7 @@ from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_error import DesignError
 from tilewright.runtime.design.design_file import MOST_MHZ, machine_of, memory_with, read_design
 
-__all__ = ["clock_of", "design_of", "memory_of", "with_extension"]
+__all__ = ["clock_of", "design_of", "memory_of", "memory_values", "with_extension"]
 
 _EXTENSION = "extension="
 _NUMBER = re.compile(r"(\d{1,12})\s*([KM]iB)?")
@@ -127,11 +127,21 @@ def memory_of(text: str, machine: Machine) -> MemoryTiming:
         If it is not of the form ``latency=CYCLES,bytes=PER_CYCLE`` or ``dram=PART``, either with ``stalls=PERCENT``
         and ``seed=NUMBER``.
     """
-    values = _pairs("Memory", text.split(","), _MEMORY_KEYS, {"dram": lambda _what, word: word})
     try:
-        return memory_with(values, machine)
+        return memory_with(memory_values(text), machine)
     except ValueError as error:
         raise DesignError(str(error)) from error
+
+
+def memory_values(text: str) -> dict[str, int | str]:
+    """Return the parts of a main memory's timing that ``text`` states, by field of `isa.machine.MemoryTiming`.
+
+    Raises
+    ------
+    DesignError
+        If it is not of the form that :func:`memory_of` takes.
+    """
+    return _pairs("Memory", text.split(","), _MEMORY_KEYS, {"dram": lambda _what, word: word})
 
 
 def clock_of(text: str) -> float:

@@ -52,8 +52,15 @@ def predict_with_times(job: Job, memory: MemoryTiming | None = None,
     return account(job, CYCLES_ENGINE, timing, execution, pricing), run.times
 
 
-def predict_layer_cycles(job: Job, memory: MemoryTiming) -> list[int]:
-    """Return the cycles of each layer of a job, in order."""
-    run = predict_run(job.machine, job.program, memory, call_cycles)
+def predict_layer_cycles(job: Job, memory: MemoryTiming) -> tuple[list[int], int]:
+    """Return the cycles of each layer of a job, in order, and those after the last: the same as in its report.
+
+    Raises
+    ------
+    ExecutionError
+        If the program waits for what nobody signals.
+    """
+    run = predict_run(job.machine, EncodedProgram.of(job.program), memory, call_cycles)
     records = tuple(read_record(run.records[layer.record]) for layer in job.layers)
-    return [each["cycles"] for each in layer_counts(job.layers, records)]
+    cycles = [each["cycles"] for each in layer_counts(job.layers, records)]
+    return cycles, run.cycles - sum(cycles)

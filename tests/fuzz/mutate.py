@@ -41,6 +41,7 @@ from tilewright.isa.encoding import EncodingError
 from tilewright.isa.machine import preset
 from tilewright.isa.program import Program
 from tilewright.runtime.check.model_check import check_model
+from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.job import job_of_artefact
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.oracle.inputs import random_inputs
@@ -109,7 +110,8 @@ def try_model(data: bytes, folder: Path, number: int) -> str:
         if number % 10 == 0:
             path = folder / "mutant.onnx"
             path.write_bytes(data)
-            return "checked" if check_model(ModelSource(path), preset("base")).compiles else "refused by check"
+            found = check_model(ModelSource(path), Design(machine=preset("base")))
+            return "checked" if found.compiles else "refused by check"
         compile_layers(compile_network(data), preset("base"))
     except _ERRORS as error:
         return _refused(error)

@@ -15,7 +15,8 @@ from tilewright.errors import SimulationError
 from tilewright.tools.progress import Silence
 
 SPACE = space_of(lanes=(1, 2, 4, 8), activation_bytes=(16384, 32768), lanes_per_cluster=(1, 2))
-NETWORKS = [SimpleNamespace(network=SimpleNamespace(name="net", source="net.onnx", options=None))]
+NETWORKS = [SimpleNamespace(network=SimpleNamespace(name="net", source="net.onnx", options=None,
+                                                    outputs_only=False))]
 UNITS = {"LUT": 9000.0, "DSP": 24.0, "BRAM": 35.0}
 
 

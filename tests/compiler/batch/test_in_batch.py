@@ -23,6 +23,7 @@ from tilewright.compiler.schedule.steps import needs_of, order, steps_of
 from tilewright.isa.machine import Machine, preset
 from tilewright.models import builtin
 from tilewright.runtime.check.model_check import check_model
+from tilewright.runtime.design.design import Design
 from tilewright.runtime.model_source import ModelSource
 
 
@@ -165,7 +166,7 @@ def test_a_batch_is_a_number_of_images(batch):
 
 def test_a_check_of_a_batch_counts_its_memory():
     source = ModelSource.of(builtin("mlperf-kws"))
-    one, four = (check_model(source, preset("base"), batch=batch) for batch in (1, 4))
+    one, four = (check_model(source, Design(machine=preset("base")), options=Options(batch=batch)) for batch in (1, 4))
     assert one.memory.weights == pytest.approx(four.memory.weights, rel=0.1)
     assert four.memory.activations >= 3 * one.memory.activations
     assert one.cycles < four.cycles < 4 * one.cycles
