@@ -302,7 +302,8 @@ def manifest_of(compiled: Compiled, port: PortName = "cvxif") -> Manifest:
                     inputs=tuple(tensor.name for tensor in network.inputs), outputs=network.outputs,
                     windows=memory.windows, layers=layers, weights_address=memory.weights,
                     memory_bytes=memory.memory_bytes, keeps_tensors=compiled.keeps_tensors, port=port,
-                    on_chip=tuple(sorted(on_chip_only(compiled.plans, compiled.network))))
+                    on_chip=tuple(sorted(on_chip_only(compiled.plans, compiled.network))), unread=network.unread,
+                    defaults=network.defaults)
 
 
 def _group_of(plans: Sequence[AnyPlan], index: int) -> str:

@@ -11,12 +11,12 @@ __all__ = ["batch_size", "feeds", "images_of", "require_batches", "stacked"]
 
 
 def batch_size(feed: Mapping[str, np.ndarray], inputs: Sequence[NodeArg]) -> int:
-    """Return how many images the arrays hold for a model of one: 1 unless every input has that many, more than one.
+    """Return how many images the arrays hold for a model of one: 1 unless every array has that many, more than one.
 
     A model is of one image if the first extent of each of its inputs is 1. Arrays that are neither one image nor a
     batch count as one, for `check_inputs` to refuse.
     """
-    sizes = {_images(feed[each.name], each) if each.name in feed else 1 for each in inputs}
+    sizes = {_images(feed[each.name], each) for each in inputs if each.name in feed}
     return sizes.pop() if len(sizes) == 1 else 1
 
 

@@ -25,6 +25,8 @@ from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.runtime.oracle.expected_tensors import of_batch
 from tilewright.runtime.oracle.inputs import node_arg
 from tilewright.runtime.oracle.onnx_runtime import ONNX_RUNTIME_ERRORS, Reference
+from tilewright.runtime.oracle.own_floats import far_sentence, own_differences
+from tilewright.runtime.oracle.unfused import unfused_sentence
 from tilewright.runtime.oracle.value_ranges import TensorStatistics, tensor_statistics
 from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
 from tilewright.runtime.session import InferenceSession
@@ -68,15 +70,17 @@ def run_session(session: InferenceSession, source: ModelSource, input_file: Path
     SimulationError
         If the program does not end correctly.
     """
-    inputs = choose_inputs(session.quantised_inputs, source, input_file)
+    inputs = choose_inputs(session.quantised_inputs, source, input_file, session.job.unread, session.job.defaults)
     outputs = session.run(None, inputs.arrays, wave=wave)
     with steps.step("Comparing with ONNX Runtime"):
-        expected = run_references(source.path, feeds(inputs.arrays, session.batch))
+        given = feeds(inputs.arrays, session.batch)
+        expected = run_references(source.path, given)
+        far = far_sentence(own_differences(source.path, given[0], expected[0].tensors))
         computed = dict(zip([output.name for output in session.get_outputs()], outputs, strict=True))
         comparison = _compared(session, computed, expected)
     report = replace(session.report, matches_reference=comparison.matches, judged=comparison.of_layers,
-                     judged_outputs=comparison.of_outputs, notes=(*source.notes, f"input: {inputs.origin}",
-                                                                               str(comparison)))
+                     judged_outputs=comparison.of_outputs,
+                     notes=(*source.notes, f"input: {inputs.origin}", *expected[0].notes, *far, str(comparison)))
     return ComparedRun(report=report, comparison=comparison, outputs=computed,
                        statistics=tensor_statistics(session.layers, session.tensors, session.zero_points),
                        job=session.job, times=session.times)
@@ -84,7 +88,7 @@ def run_session(session: InferenceSession, source: ModelSource, input_file: Path
 
 def _compared(session: InferenceSession, outputs: Mapping[str, np.ndarray],
               expected: Sequence["Expected"]) -> Comparison:
-    """Compare every tensor kept, and every output of the model."""
+    """Compare every tensor kept, and every output of the model, by its own name."""
     reference = of_batch([each.tensors for each in expected], session.tensor_infos)
     found = compare(session.layers, session.tensors, reference, session.inexact, expected[0].untrusted)
     return compare_outputs(model_outputs(session.quantised_outputs, outputs, session.inexact),
@@ -99,24 +103,35 @@ def model_outputs(infos: Sequence[TensorInfo], outputs: Mapping[str, np.ndarray]
         name = node_arg(info).name
         if name in outputs:
             levels = info.dtype == "int8" and info.onnx_dtype == "float32"
-            found[name] = Output(name, root_of(info), outputs[name], float(info.scale) if levels else None,
+            found[name] = Output(name, root_of(info), _widened(outputs[name]), float(info.scale) if levels else None,
                                  bool({info.name, root_of(info)} & set(inexact)))
-    return [found.get(name) or Output(name, name, value, loose=bool(inexact)) for name, value in outputs.items()]
+    return [found.get(name) or Output(name, name, _widened(value), loose=bool(inexact))
+            for name, value in outputs.items()]
 
 
-def public_outputs(names: Collection[str], expected: Sequence["Expected"]) -> dict[str, np.ndarray]:
-    """Return ONNX Runtime's outputs of these names; those of a batch, which it computes image by image, joined."""
-    return {name: expected[0].tensors[name] if len(expected) == 1 else
-            np.concatenate([np.atleast_1d(each.tensors[name]) for each in expected])
-            for name in names if all(name in each.tensors for each in expected)}
+def public_outputs(outputs: Mapping[str, np.ndarray], expected: Sequence["Expected"]) -> dict[str, np.ndarray]:
+    """Return ONNX Runtime's values of our ``outputs``, of their types; those of a batch, image by image, joined."""
+    found = {name: expected[0].tensors[name] if len(expected) == 1 else
+             np.concatenate([np.atleast_1d(each.tensors[name]) for each in expected])
+             for name in outputs if all(name in each.tensors for each in expected)}
+    return {name: _widened(value.astype(outputs[name].dtype)) for name, value in found.items()}
+
+
+def _widened(array: np.ndarray) -> np.ndarray:
+    """Return half floats as float32, and others as they are."""
+    return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """ONNX Runtime's tensors by name; none, and ``untrusted`` says why, where it cannot be compared with."""
+    """ONNX Runtime's tensors by name; none, and ``untrusted`` says why, where it cannot be compared with.
+
+    ``notes`` say what is special about how they were computed.
+    """
 
     tensors: dict[str, np.ndarray]
     untrusted: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def run_reference(model: Path, inputs: Mapping[str, np.ndarray], floats: Collection[str] = ()) -> Expected:
@@ -142,8 +157,9 @@ def run_references(model: Path, feeds: Sequence[Mapping[str, np.ndarray]],
     """
     try:
         reference = Reference(model, floats)
-        return [Expected({}, reference.untrusted) if reference.untrusted else Expected(reference.run(each))
-                for each in feeds]
+        notes = (unfused_sentence(reference.unfused),) if reference.unfused else ()
+        return [Expected({}, reference.untrusted, notes) if reference.untrusted else
+                Expected(reference.run(each), notes=notes) for each in feeds]
     except ONNX_RUNTIME_ERRORS as error:
         raise InputError(f"Model {model.name!r} cannot be compared, because ONNX Runtime rejects it: "
                          f"{reason(error)}") from error
@@ -198,7 +214,7 @@ def run_model_alone(source: ModelSource, input_file: Path | None, *, core: CoreN
         If the program does not end correctly.
     """
     network = compile_network(source.path)
-    arrays = choose_inputs(network.inputs, source, input_file).arrays
+    arrays = choose_inputs(network.inputs, source, input_file, network.unread, network.defaults).arrays
     tensors = {info.name: quantise_input(info, arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step(f"Building the simulator of {core} alone"):
         build_simulator(None, core=core)

@@ -1,17 +1,18 @@
 """Find the model file for a name given by a user, where it comes from, and suitable inputs."""
 
 import filecmp
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
-from tilewright.compiler.network.layers import TensorInfo
+from tilewright.compiler.network.layers import TensorInfo, UnreadInput
 from tilewright.compiler.onnx.foreign_formats import foreign_folder
 from tilewright.compiler.onnx.reader import DYNAMIC_NOTE
 from tilewright.compiler.onnx.reading_notes import is_of_form
 from tilewright.errors import InputError, nearest
 from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED, builtin, is_large, large_file
+from tilewright.runtime.oracle.conversion import as_type
 from tilewright.runtime.oracle.inputs import Inputs, digit, node_args, picture, random_inputs, read_inputs
 from tilewright.runtime.quantise.quantised_model import Quantised, RangesOrigin, facts_of, quantised_here
 from tilewright.runtime.standard_file import Shapes, standard_file
@@ -178,10 +179,12 @@ def _quantised(model: Path, calibrate: Path | None, steps: Steps) -> ModelSource
     return ModelSource(quantised.model, ModelOrigin.QUANTISED, quantised, *facts_of(quantised.model))
 
 
-def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file: Path | None) -> Inputs:
+def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file: Path | None,
+                  unread: Sequence[UnreadInput] = (), defaults: Collection[str] = ()) -> Inputs:
     """Return the inputs in a file; without one, suitable inputs for a built-in model, and random values for others.
 
-    ``tensors`` are those that the inputs are quantised to, ``Network.inputs``.
+    ``tensors`` are those that the inputs are quantised to, ``Network.inputs``; ``unread`` and ``defaults`` are
+    its too.
 
     Raises
     ------
@@ -190,7 +193,8 @@ def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file
     """
     expected = node_args(tensors)
     if input_file is not None:
-        return Inputs(read_inputs(input_file, expected), str(input_file))
+        given = read_inputs(input_file, node_args(tensors, unread), [each.name for each in unread], defaults)
+        return Inputs(given, str(input_file))
     if source.origin is ModelOrigin.BUILT_IN:
         return digit(expected)
     if source.origin is ModelOrigin.LARGE:
@@ -198,5 +202,6 @@ def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file
     if source.quantised is not None:
         # The model may have inputs that it does not read.
         sample = source.quantised.feeds(1)[0]
-        return Inputs({each.name: sample[each.name] for each in expected}, "the first calibration sample")
+        arrays = {each.name: as_type(sample[each.name], each.dtype) for each in expected}
+        return Inputs(arrays, "the first calibration sample")
     return random_inputs(tensors)

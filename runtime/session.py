@@ -160,7 +160,7 @@ class InferenceSession:
         self._job = self._load(_file(path, calibrate, run_options.steps), design, keep_tensors, options)
         self._memory = memory or run_options.memory or (design and design.memory) \
             or MemoryTiming.default(self._job.machine)
-        self._inputs = node_args(self._job.inputs)
+        self._inputs = node_args(self._job.inputs, self._job.unread)
         self._outputs = node_args(self._job.outputs)
         self._report: Report | None = None
         self._tensors: dict[str, np.ndarray] = {}
@@ -289,7 +289,7 @@ class InferenceSession:
             raise InputError(f"Outputs must be of {', '.join(known)}, not {unknown[0]!r}")
         if wave is not None and self._engine != "rtl":
             raise InputError(f"Engine must be rtl to write waveforms, not {self._engine!r}")
-        feed = {name: _array(values, self._inputs, name) for name, values in input_feed.items()}
+        feed = self._read({name: _array(values, self._inputs, name) for name, values in input_feed.items()})
         images = batch_size(feed, self._inputs)
         if images > 1:
             require_batches(self._outputs, images)
@@ -300,11 +300,20 @@ class InferenceSession:
         found = dict(zip(known, stacked(answers) if images > 1 else answers[0], strict=True))
         return [found[name] for name in names]
 
+    def _read(self, feed: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the arrays that the layers read, once those for inputs that none reads are checked."""
+        unread = {each.name: each.shape[:1] == (1,) for each in self._job.unread}
+        ignored = {name: array[:1] if unread[name] and array.ndim else array for name, array in feed.items()
+                   if name in unread}
+        check_inputs(ignored, [each for each in self._inputs if each.name in ignored], ignored)
+        return {name: array for name, array in feed.items() if name not in unread}
+
     def _run(self, feed: Mapping[str, np.ndarray], wave: Wave | None) -> list[np.ndarray]:
         """Run one image, keep what it has cost, and return all outputs."""
         job = self._job
         quantised = {node_arg(info).name for info in job.inputs if not is_raw(info)}
-        check_inputs(feed, self._inputs, {argument.name for argument in self._inputs} - quantised)
+        check_inputs(feed, self._inputs, {argument.name for argument in self._inputs} - quantised,
+                     [each.name for each in job.unread], job.defaults)
         tensors = {info.name: quantise_input(info, feed[node_arg(info).name]) for info in job.inputs}
         execution = execute(job, self._engine, tensors, job.lasting, self._memory, wave=wave,
                             count_toggles=self._run_options.count_toggles, steps=self._run_options.steps)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from tilewright.compiler.kernels.preparation import OPERATIONS, PreparationStep
-from tilewright.compiler.network.layers import Place, TensorInfo
+from tilewright.compiler.network.layers import Place, TensorInfo, UnreadInput
 from tilewright.compiler.network.operands import tensor_operand
 from tilewright.compiler.network.options import MAX_BATCH, Options, Winograd
 from tilewright.errors import InputError
@@ -34,7 +34,7 @@ __all__ = [
     "value",
 ]
 
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 MAX_MEMORY_BYTES = 1 << 31
 _MAX_WINDOWS = 4
 
@@ -77,8 +77,9 @@ class Manifest:
     """Everything in ``manifest.json`` but the list of files.
 
     ``tensors`` are (type, address in main memory); data lie there as `compiler.network.operands` says. ``inputs`` and
-    ``outputs`` name tensors in the order of the model; ``on_chip`` those that never reach main memory. With
-    ``options`` it can be compiled again, to simulate parts. The ELF sends its commands to ``port``.
+    ``outputs`` name tensors in the order of the model; ``on_chip`` those that never reach main memory; ``unread`` and
+    ``defaults`` are as in `compiler.network.layers.Network`. With ``options`` it can be compiled again, to simulate
+    parts. The ELF sends its commands to ``port``.
     """
 
     model: str
@@ -94,6 +95,8 @@ class Manifest:
     keeps_tensors: bool
     on_chip: tuple[str, ...] = ()
     port: PortName = "cvxif"
+    unread: tuple[UnreadInput, ...] = ()
+    defaults: tuple[str, ...] = ()
 
 
 def to_json(manifest: Manifest) -> dict[str, Any]:
@@ -112,6 +115,8 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
         "keeps_tensors": manifest.keeps_tensors,
         "on_chip": list(manifest.on_chip),
         "port": manifest.port,
+        "unread": [{**asdict(each), "shape": list(each.shape)} for each in manifest.unread],
+        "defaults": list(manifest.defaults),
     }
 
 
@@ -201,6 +206,8 @@ def from_json(data: Any, extension: Extension | None = None) -> Manifest:
         keeps_tensors=value(data, "keeps_tensors", bool),
         on_chip=_list(data, "on_chip", _text),
         port=_port(value(data, "port", str)),
+        unread=_list(data, "unread", _unread_input),
+        defaults=_list(data, "defaults", _text),
     )
     known = [*manifest.inputs, *(info.name for info in manifest.outputs),
              *(name for layer in manifest.layers for name in (*layer.inputs, *layer.outputs))]
@@ -211,6 +218,12 @@ def from_json(data: Any, extension: Extension | None = None) -> Manifest:
     if len(manifest.windows) > _MAX_WINDOWS:
         raise ArtefactError(f"Manifest must have at most {_MAX_WINDOWS} windows, not {len(manifest.windows)}")
     return manifest
+
+
+def _unread_input(data: Any) -> UnreadInput:
+    return UnreadInput(name=value(data, "name", str), dtype=value(data, "dtype", str),
+                       shape=_dimensions(data, "shape"), position=_in("position", value(data, "position", int), 0,
+                                                                      MAX_MEMORY_BYTES))
 
 
 def _port(name: str) -> PortName:

@@ -10,7 +10,7 @@ from immutables import Map
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.node_list import NodeList
 
-__all__ = ["Graph", "Tensor"]
+__all__ = ["Border", "Graph", "Tensor"]
 
 _T = TypeVar("_T")
 
@@ -49,11 +49,32 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
+class Border:
+    """What users see of a model: the names of its outputs in their order, and how inputs and outputs are written.
+
+    Attributes
+    ----------
+    outputs : tuple of str
+        One name for each of ``Graph.outputs``, which are the values behind them; several may have the same. Empty where
+        the values have the names of the outputs.
+    types : mapping of str to str
+        Of inputs and outputs that have another type in the model than their values.
+    defaults : tuple of str
+        Inputs with a default, which are constants here.
+    """
+
+    outputs: tuple[str, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
+    defaults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """Nodes in execution order, the types of all values, and the constants among them.
 
-    ``opset`` is the version of the operators, 0 for the newest. Changed copies share what is the same, and cost as much
-    as the change (see :mod:`tilewright.compiler.graph.node_list`).
+    ``opset`` is the version of the operators, 0 for the newest. ``border`` is what users see of ``inputs`` and
+    ``outputs``. Changed copies share what is the same, and cost as much as the change (see
+    :mod:`tilewright.compiler.graph.node_list`).
     """
 
     name: str
@@ -63,6 +84,7 @@ class Graph:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     opset: int = 0
+    border: Border = Border()
     _nodes: NodeList = field(init=False, repr=False, compare=False)
     _tensors: Map[str, Tensor] = field(init=False, repr=False, compare=False)
     _constants: Map[str, np.ndarray] = field(init=False, repr=False, compare=False)
@@ -126,6 +148,12 @@ class Graph:
         producer = self.producer(value)
         graph = self if producer is None else self.replaced((producer,), producer.with_(output=other))
         return graph.replace_all_uses(value, other)
+
+    def with_output(self, value: str, other: str) -> "Graph":
+        """Return a copy in which ``other`` stands for the output that ``value`` stood for, under its name."""
+        names = self.border.outputs or self.outputs
+        return replace(self, border=replace(self.border, outputs=names),
+                       outputs=tuple(other if each == value else each for each in self.outputs))
 
     def mapped(self, rewrite: Callable[[Node], Node]) -> "Graph":
         """Return a copy with every node replaced by ``rewrite(node)``."""

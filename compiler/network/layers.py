@@ -44,6 +44,7 @@ __all__ = [
     "StageUse",
     "TensorInfo",
     "UnitUse",
+    "UnreadInput",
 ]
 
 Shape = tuple[int, int, int]
@@ -306,9 +307,9 @@ class TensorInfo:
     (``shape`` is then (elements, 1, 1)). ``place`` tells of a tensor that is part of another one.
 
     Inputs and outputs of a network have an ``onnx_name``: the model's input that is quantised to this tensor, or
-    the output that is dequantised from it. ``onnx_dtype`` is then ``float32``, or ``int8`` or ``uint8`` where the
-    model hands integers out (uint8 ones are 128 more), and ``onnx_shape`` includes the batch. ``preparation`` is what
-    is computed of a float input before it is quantised.
+    the output that is dequantised from it. ``onnx_dtype`` is then ``float32``, ``float16`` where the model has half
+    floats, or ``int8`` or ``uint8`` where it hands integers out (uint8 ones are 128 more), and ``onnx_shape`` includes
+    the batch. ``preparation`` is what is computed of a float input before it is quantised.
 
     ``unsigned`` tells that the tensor was uint8 in the model; ``zero_point`` is int8 all the same.
 
@@ -360,12 +361,26 @@ class TensorInfo:
         return extents and (extents[0] // self.images, *extents[1:])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadInput:
+    """An input of the model that no layer reads, so that no tensor stands for it: as the model states it.
+
+    ``position`` counts it among all inputs of the model, ``shape`` includes the batch.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    position: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Network:
     """Layers in execution order, the tensors between them, and the constants that core layers read (row by row).
 
     ``tensors`` holds every layer's input, residual and output by name; ``inputs`` and ``outputs`` are in the order of
-    the model. Several outputs of the model may be one tensor.
+    the model. Several outputs of the model may be one tensor. ``unread`` are the model's other inputs, and ``defaults``
+    name those of its constants that are inputs too.
     """
 
     name: str
@@ -374,6 +389,8 @@ class Network:
     outputs: tuple[TensorInfo, ...]
     tensors: Mapping[str, TensorInfo]
     constants: Mapping[str, np.ndarray] = field(default_factory=dict)
+    unread: tuple[UnreadInput, ...] = ()
+    defaults: tuple[str, ...] = ()
 
     @property
     def macs(self) -> int:

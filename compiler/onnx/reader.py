@@ -28,6 +28,7 @@ from tilewright.compiler.graph.onnx_names import COMPUTED_IN_TABLES, RECOGNISED,
 from tilewright.compiler.graph.onnx_operators import OnnxSlice
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.normal.rules.normal_form import normalise
+from tilewright.compiler.onnx.border import border_of, complete_outputs, detach_outputs, keep_types
 from tilewright.compiler.onnx.cleaning import clean, expand_functions, inline_functions
 from tilewright.compiler.onnx.dialects import check_dialects
 from tilewright.compiler.onnx.faults import check_order, check_types, no_model
@@ -97,14 +98,16 @@ def load(model: str | Path | bytes) -> Graph:
         operator that is not compiled.
     """
     proto = read_model(model)
+    border = border_of(proto)
     _check_contribs(proto)
+    detach_outputs(proto)
     fix_batch(proto)
     proto = expand_functions(proto, _OPERATORS)
     cleaned, count = infer_shapes(clean(infer_shapes(proto))), len(proto.graph.node)
     # What folding has made constant, as the shape of a Reshape, tells the shapes of what follows, which fold then.
     while any(node.op_type == "Shape" for node in cleaned.graph.node) and len(cleaned.graph.node) < count:
         cleaned, count = infer_shapes(clean(cleaned)), len(cleaned.graph.node)
-    return _build(cleaned)
+    return _build(cleaned).with_(border=border)
 
 
 DYNAMIC_NOTE = ("quantised dynamically: ranges are computed at run time, so the host core computes in float around the "
@@ -127,6 +130,7 @@ def read_model(model: str | Path | bytes) -> onnx.ModelProto:
     if (expanded := expand_qonnx(proto)) is not None:
         proto = expanded
         add_note(proto, "Quant of QONNX is computed as QuantizeLinear, Clip and DequantizeLinear, and compared as such")
+    keep_types(proto)
     if halves := widen(proto):
         add_note(proto, f"computed in float32, not {' and '.join(sorted(halves))} as in the file")
     if any(node.op_type == "DynamicQuantizeLinear" for node in proto.graph.node):
@@ -175,22 +179,14 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
     _check_tensor_sizes(proto)
     import_domains(proto)
     _allow_constants(proto)
-    _check_model(proto, subject)
-    return proto
-
-
-def _check_model(proto: onnx.ModelProto, subject: str) -> None:
-    """Ask onnx's checker, which wants a shape of each output; those that state none, as ONNX Runtime allows, get one."""
-    shapeless = [value.type.tensor_type for value in proto.graph.output
-                 if value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape")]
-    for kind in shapeless:
-        kind.shape.SetInParent()
+    shapeless = complete_outputs(proto)
     try:
         onnx.checker.check_model(proto)
     except (onnx.checker.ValidationError, ValueError) as error:
         raise BadModelError(f"{subject} must be valid ONNX; the checker says: {first_line(error)}") from error
     for kind in shapeless:
         kind.ClearField("shape")
+    return proto
 
 
 def _allow_constants(proto: onnx.ModelProto) -> None:

@@ -26,6 +26,12 @@ def fix_batch(proto: onnx.ModelProto) -> None:
         for axis, extent in enumerate(dims):
             if extent.HasField("dim_value") and extent.dim_value > 0:
                 continue
+            if axis > 0 and extent.HasField("dim_value"):
+                raise UnsupportedModelError(
+                    f"Input {value.name!r} must have no dimension of 0, and dimension {axis} of its shape "
+                    f"{[each.dim_value for each in dims]} is, so that it holds no number and there is nothing to "
+                    "compute", "give the size that it is used with by option --shape "
+                    f"{value.name}={open_shape(value.type.tensor_type)}, a number in place of each ?")
             if axis > 0 and extent.dim_param not in batches:
                 raise UnsupportedModelError(
                     f"Input {value.name!r} must have a fixed shape, except for the batch; its dimension {axis} is "
@@ -33,10 +39,7 @@ def fix_batch(proto: onnx.ModelProto) -> None:
                     f"{value.name}={open_shape(value.type.tensor_type)}, numbers in place of the names")
             extent.Clear()
             extent.dim_value = 1
-    names = {value.name for value in inputs}
     for value in proto.graph.output:
-        if value.name in names:
-            raise UnsupportedModelError(f"Output {value.name!r} must be computed by the model, not be an input of it")
         value.type.tensor_type.ClearField("shape")
     # Shapes written for another batch, or by other rules for ceil_mode, would contradict those inferred now.
     del proto.graph.value_info[:]

@@ -119,7 +119,7 @@ def compare_layers(source: ModelSource, machine: Machine, engine: EngineName, in
     with steps.step(f"Compiling {model.name}"):
         compiled = compile_file(model, machine, keep_tensors=True)
     network = compiled.network
-    inputs = choose_inputs(network.inputs, source, input_file)
+    inputs = choose_inputs(network.inputs, source, input_file, network.unread, network.defaults)
     tensors = {info.name: quantise_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step("Running ONNX Runtime"):
         expected = _onnx_runtime(model, network, inputs.arrays)

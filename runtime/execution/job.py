@@ -7,7 +7,7 @@ from pathlib import Path
 from tilewright.compiler.compile import Compiled, manifest_of
 from tilewright.compiler.emit.artefact import Artefact, ArtefactError
 from tilewright.compiler.emit.manifest import LayerEntry
-from tilewright.compiler.network.layers import TensorInfo
+from tilewright.compiler.network.layers import TensorInfo, UnreadInput
 from tilewright.compiler.network.memory_map import root_of, tensor_bytes
 from tilewright.isa.command_port import PORT_OF
 from tilewright.isa.core_names import HOST_CORE, HostName
@@ -17,10 +17,10 @@ from tilewright.isa.program import Program
 
 __all__ = ["BORDER_TYPES", "Job", "JobLayer", "job_of_artefact", "job_of_compiled"]
 
-_QUANTISED = ("float32", "int8", "uint8")
-"""Types in the model of what is int8 in memory."""
+_STANDS_FOR = {"int8": ("float32", "float16", "int8", "uint8"), "float32": ("float32", "float16")}
+"""Types in the model of what has that type in memory; others have their own in both."""
 
-BORDER_TYPES = ("float32", "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+BORDER_TYPES = ("float32", "float16", "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 """Types that inputs and outputs of a model can have."""
 
 
@@ -81,7 +81,7 @@ class Job:
     tensors : dict of str to (TensorInfo, int)
         Tensors of the network that have an address.
     inputs, outputs : tuple of TensorInfo
-        As in `compiler.network.layers.Network`.
+        As in `compiler.network.layers.Network`, like ``unread`` and ``defaults``.
     windows : tuple of AddressWindow
     layers : tuple of JobLayer
     memory_bytes : int
@@ -100,6 +100,8 @@ class Job:
     layers: tuple[JobLayer, ...]
     memory_bytes: int
     host: HostName = HOST_CORE
+    unread: tuple[UnreadInput, ...] = ()
+    defaults: tuple[str, ...] = ()
 
     @property
     def batch(self) -> int:
@@ -131,7 +133,8 @@ def job_of_compiled(compiled: Compiled, name: str) -> Job:
     layers = tuple(map(JobLayer.of, manifest_of(compiled).layers))
     return Job(name=name, machine=compiled.machine, program=compiled.program, elf=None, images=compiled.images,
                tensors=dict(compiled.tensors), inputs=compiled.network.inputs, outputs=compiled.network.outputs,
-               windows=compiled.windows, layers=layers, memory_bytes=compiled.memory_bytes)
+               windows=compiled.windows, layers=layers, memory_bytes=compiled.memory_bytes,
+               unread=compiled.network.unread, defaults=compiled.network.defaults)
 
 
 def job_of_artefact(artefact: Artefact) -> Job:
@@ -146,11 +149,16 @@ def job_of_artefact(artefact: Artefact) -> Job:
     inputs = tuple(manifest.tensors[name][0] for name in manifest.inputs)
     for tensor in (*inputs, *manifest.outputs):
         _check_border(tensor)
+    for each in manifest.unread:
+        if each.dtype not in BORDER_TYPES:
+            raise ArtefactError(f"Manifest input {each.name!r} must be one of {', '.join(BORDER_TYPES)}, not "
+                                f"{each.dtype!r:.40}")
     layers = tuple(map(JobLayer.of, manifest.layers))
     return Job(name=manifest.model, machine=manifest.machine, program=artefact.program, elf=artefact.elf,
                images=artefact.images, tensors=dict(manifest.tensors), inputs=inputs, outputs=manifest.outputs,
                windows=manifest.windows, layers=layers, memory_bytes=manifest.memory_bytes,
-               host=next(host for host, port in PORT_OF.items() if port == manifest.port))
+               host=next(host for host, port in PORT_OF.items() if port == manifest.port), unread=manifest.unread,
+               defaults=manifest.defaults)
 
 
 def _check_border(tensor: TensorInfo) -> None:
@@ -162,6 +170,7 @@ def _check_border(tensor: TensorInfo) -> None:
     if math.prod(tensor.onnx_shape) != math.prod(tensor.shape):
         raise ArtefactError(f"Manifest tensor {tensor.name!r} must have as many elements in the model as in memory, "
                             f"not shapes {tensor.onnx_shape!r} and {tensor.shape!r}")
-    if tensor.onnx_dtype != tensor.dtype and (tensor.dtype != "int8" or tensor.onnx_dtype not in _QUANTISED):
-        raise ArtefactError(f"Manifest tensor {tensor.name!r} must have the type that it has in the model, or be int8 "
-                            f"for one of {', '.join(_QUANTISED)}, not {tensor.dtype} for {tensor.onnx_dtype}")
+    allowed = _STANDS_FOR.get(tensor.dtype, (tensor.dtype,))
+    if tensor.onnx_dtype not in allowed:
+        raise ArtefactError(f"Manifest tensor {tensor.name!r} of {tensor.dtype} must stand for one of "
+                            f"{', '.join(allowed)}, not for {tensor.onnx_dtype}")

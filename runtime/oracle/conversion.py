@@ -4,12 +4,13 @@ A tensor of the host core that has the model's own type is handed through as it 
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright.compiler.kernels.preparation import prepared
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.operands import images_of, of_images
 
-__all__ = ["as_int8", "dequantise_output", "is_raw", "quantise_input"]
+__all__ = ["as_int8", "as_type", "dequantise_output", "is_raw", "quantise_input"]
 
 _SHIFT = 128
 
@@ -43,7 +44,8 @@ def quantise_input(info: TensorInfo, array: np.ndarray) -> np.ndarray:
         one = info.of_image
         return of_images([quantise_input(one, each) for each in np.split(array, info.images)], info)
     if is_raw(info):
-        return array.reshape(info.array_shape)
+        return array.astype(info.dtype, copy=False).reshape(info.array_shape)
+    array = array.astype(np.float32) if array.dtype == np.float16 else array
     if array.dtype != np.float32:
         return as_int8(array).reshape(info.array_shape)
     levels = np.rint(prepared(info.preparation, array) / info.scale) + info.zero_point
@@ -63,21 +65,29 @@ def dequantise_output(info: TensorInfo, tensor: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray
-        Of ``info.onnx_dtype`` and ``info.onnx_shape``; floats are float32(tensor - zero point) · scale.
+        Of ``info.onnx_dtype`` and ``info.onnx_shape``; floats are float32(tensor - zero point) · scale, rounded to
+        float16 where the model's are such.
     """
     if info.images > 1:
         one = info.of_image
         return np.concatenate([dequantise_output(one, each) for each in images_of(tensor, info)])
     if is_raw(info):
-        return tensor.reshape(info.onnx_shape)
+        return as_type(tensor, np.dtype(info.onnx_dtype)).reshape(info.onnx_shape)
     if info.onnx_dtype == "uint8":
         return (tensor.astype(np.int16) + _SHIFT).astype(np.uint8).reshape(info.onnx_shape)
-    return ((tensor.astype(np.int32) - info.zero_point).astype(np.float32) * info.scale).reshape(info.onnx_shape)
+    floats = (tensor.astype(np.int32) - info.zero_point).astype(np.float32) * info.scale
+    return as_type(floats, np.dtype(info.onnx_dtype)).reshape(info.onnx_shape)
+
+
+def as_type(array: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
+    """Return floats as float16 or float32: rounded to the nearest, and infinite beyond the range of float16."""
+    with np.errstate(over="ignore"):
+        return array.astype(dtype, copy=False)
 
 
 def is_raw(info: TensorInfo) -> bool:
-    """Tell whether the tensor is the model's own: of its type, and nothing between the two."""
-    return info.dtype == info.onnx_dtype
+    """Tell whether the tensor is the model's own: not quantised, and of its type but for half floats."""
+    return info.dtype == info.onnx_dtype or (info.dtype, info.onnx_dtype) == ("float32", "float16")
 
 
 def as_int8(array: np.ndarray) -> np.ndarray:

@@ -10,11 +10,12 @@ from typing import BinaryIO
 import numpy as np
 
 from tilewright.compiler.kernels.preparation import unprepared
-from tilewright.compiler.network.layers import TensorInfo
+from tilewright.compiler.network.layers import TensorInfo, UnreadInput
 from tilewright.errors import InputError
 from tilewright.models import data
 from tilewright.models.images import images
 from tilewright.runtime.execution.job import BORDER_TYPES
+from tilewright.runtime.oracle.conversion import as_type
 from tilewright.tools.files import reason
 
 __all__ = [
@@ -25,7 +26,7 @@ __all__ = [
 MAX_FILE_BYTES = 2**30
 """Limit of an input file and of what a compressed one expands to."""
 
-ONNX_TYPES = {name: "tensor(float)" if name == "float32" else f"tensor({name})" for name in BORDER_TYPES}
+ONNX_TYPES = {name: f"tensor({name})" for name in BORDER_TYPES} | {"float32": "tensor(float)"}
 """ONNX Runtime's names of the types that inputs and outputs can have."""
 
 _SEED = 0
@@ -48,9 +49,15 @@ class NodeArg:
         return np.dtype({kind: dtype for dtype, kind in ONNX_TYPES.items()}[self.type])
 
 
-def node_args(tensors: Sequence[TensorInfo]) -> list[NodeArg]:
-    """Return the model's inputs or outputs that belong to ``Network.inputs`` or ``Network.outputs``, each once."""
-    return list({argument.name: argument for argument in map(node_arg, tensors)}.values())
+def node_args(tensors: Sequence[TensorInfo], unread: Sequence[UnreadInput] = ()) -> list[NodeArg]:
+    """Return the model's inputs that belong to ``Network.inputs``, each once, and those that are ``unread``; in order.
+
+    Or its outputs, those of ``Network.outputs``.
+    """
+    found = list({argument.name: argument for argument in map(node_arg, tensors)}.values())
+    for each in sorted(unread, key=lambda each: each.position):
+        found.insert(each.position, NodeArg(each.name, each.shape, ONNX_TYPES[each.dtype]))
+    return found
 
 
 def node_arg(tensor: TensorInfo) -> NodeArg:
@@ -61,15 +68,23 @@ def node_arg(tensor: TensorInfo) -> NodeArg:
 
 
 def check_inputs(inputs: Mapping[str, np.ndarray], expected: Sequence[NodeArg],
-                 unquantised: Collection[str] = ()) -> None:
+                 unquantised: Collection[str] = (), unread: Collection[str] = (),
+                 defaults: Collection[str] = ()) -> None:
     """Raise :exc:`InputError` unless ``inputs`` are those that are ``expected``, of the right types and shapes.
 
-    NaN may only stand in those that are ``unquantised``, by their names.
+    NaN may only stand in those that are ``unquantised``, by their names; those ``unread`` may be left out. Those with
+    ``defaults`` are constants, and cannot be given.
     """
     names = [argument.name for argument in expected]
-    if set(inputs) != set(names):
-        raise InputError(f"Inputs must be {', '.join(names)}, not {', '.join(inputs) or 'none'}")
+    if fixed := [name for name in inputs if name in defaults]:
+        raise InputError(f"Input {fixed[0]!r} has a default in the model, which is compiled in as a constant, and "
+                         "cannot be given; leave it out, or delete its initializer from the model, so that it must "
+                         "be given")
+    if not set(names) - set(unread) <= set(inputs) <= set(names):
+        raise InputError(f"Inputs must be {', '.join(names) or 'none'}, not {', '.join(inputs) or 'none'}")
     for argument in expected:
+        if argument.name not in inputs:
+            continue
         array = np.asarray(inputs[argument.name])
         if array.dtype != argument.dtype or array.shape != argument.shape:
             raise InputError(f"Input {argument.name!r} must be {argument.dtype} of shape {argument.shape}, "
@@ -79,8 +94,11 @@ def check_inputs(inputs: Mapping[str, np.ndarray], expected: Sequence[NodeArg],
             raise InputError(f"Input {argument.name!r} must hold numbers, not NaN, as at index {place}")
 
 
-def read_inputs(path: Path, expected: Sequence[NodeArg]) -> dict[str, np.ndarray]:
+def read_inputs(path: Path, expected: Sequence[NodeArg], unread: Collection[str] = (),
+                defaults: Collection[str] = ()) -> dict[str, np.ndarray]:
     """Return the inputs in an ``.npz`` file (arrays by name) or, for a model with one input, an ``.npy`` file.
+
+    ``unread`` and ``defaults`` are as for :func:`check_inputs`.
 
     Raises
     ------
@@ -89,16 +107,17 @@ def read_inputs(path: Path, expected: Sequence[NodeArg]) -> dict[str, np.ndarray
     """
     if path.suffix not in (".npz", ".npy"):
         raise InputError(f"Input file must end in .npz or .npy, not {path.name!r}")
-    if path.suffix == ".npy" and len(expected) != 1:
-        names = ", ".join(argument.name for argument in expected)
+    read = [argument for argument in expected if argument.name not in unread]
+    if path.suffix == ".npy" and len(read) != 1:
+        names = ", ".join(argument.name for argument in read)
         raise InputError(f"Input file must be an .npz with the arrays {names}, not {path.name!r}: an .npy holds one")
     try:
         inputs = read_arrays(path)
     except UNREADABLE as error:
         raise InputError(f"Input file {str(path)!r} cannot be read: {reason(error)}") from error
     if path.suffix == ".npy":
-        inputs = {expected[0].name: next(iter(inputs.values()))}
-    check_inputs(inputs, expected)
+        inputs = {read[0].name: next(iter(inputs.values()))}
+    check_inputs(inputs, expected, unread=unread, defaults=defaults)
     return inputs
 
 
@@ -167,12 +186,12 @@ def random_inputs(tensors: Sequence[TensorInfo]) -> Inputs:
         if tensor.dtype != "int8":
             shape, floats = argument.shape, tensor.dtype == "float32"
             drawn = rng.normal(size=shape) if floats else rng.integers(0, np.iinfo(np.int8).max, shape)
-            arrays[argument.name] = drawn.astype(argument.dtype)
+            arrays[argument.name] = np.asarray(drawn, argument.dtype)
             continue
         levels = rng.integers(-128, 128, argument.shape)
-        if argument.dtype == np.float32:
+        if argument.dtype in (np.float32, np.float16):
             numbers = ((levels - tensor.zero_point) * tensor.scale).astype(np.float32)
-            arrays[argument.name] = unprepared(tensor.preparation, numbers)
+            arrays[argument.name] = as_type(unprepared(tensor.preparation, numbers), argument.dtype)
         else:
             arrays[argument.name] = (levels + 128 + np.iinfo(argument.dtype).min).astype(argument.dtype)
     return Inputs(arrays, f"random values over the quantised range, seed {_SEED}")

@@ -26,10 +26,11 @@ from tilewright.compiler.normal.rules.normal_form import normalise
 from tilewright.compiler.onnx.opset import raised
 from tilewright.errors import SimulationError
 from tilewright.runtime.oracle.exact_products import Kernels, kernels_here, make_exact, multiplies, multiplies_constants
+from tilewright.runtime.oracle.unfused import fused_kinds, keep_outputs, with_outputs_of
 
 __all__ = [
     "ONNX_RUNTIME_ERRORS", "VERSION", "FloatReference", "Operator", "Reference", "SaturationError", "run_reference",
-    "session", "settings",
+    "run_unfused", "session", "settings",
 ]
 
 _INTEGERS = ("tensor(int8)", "tensor(uint8)")
@@ -79,13 +80,19 @@ def session(model: str | Path | bytes, kernels: Kernels | None = None, level: Le
     """
     kernels = kernels or kernels_here()
     if not kernels.saturate:
-        return _session(model, level, threads=threads)
-    fused = _fused(model, min(level, Level.ORT_ENABLE_EXTENDED, key=int), kernels)
-    if not multiplies(fused) and not multiplies_constants(_read(model, external=False)):
+        try:
+            return _session(model, level, threads=threads)
+        except ONNX_RUNTIME_ERRORS:
+            fused, unfused = _fused(model, min(level, Level.ORT_ENABLE_EXTENDED, key=int), kernels)
+            if not unfused:
+                raise
+            return _session(fused.SerializeToString(), Level.ORT_DISABLE_ALL, threads=threads)
+    fused, unfused = _fused(model, min(level, Level.ORT_ENABLE_EXTENDED, key=int), kernels)
+    if not unfused and not multiplies(fused) and not multiplies_constants(_read(model, external=False)):
         return _session(model, level, threads=threads)
     if untrusted := _made_exact(fused, kernels):
         raise SaturationError(untrusted)
-    return _session(fused.SerializeToString(), level, threads=threads)
+    return _session(fused.SerializeToString(), Level.ORT_DISABLE_ALL if unfused else level, threads=threads)
 
 
 def run_reference(model: str | Path | bytes, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -112,13 +119,15 @@ class Reference:
     ----------
     operators : tuple of Operator
         The executed nodes, in order.
+    unfused : tuple of str
+        Nodes that are computed in float, as ONNX Runtime's fusion would make an invalid model of them.
     untrusted : str
         Why its integers are not to be compared with; empty if they are.
     """
 
     def __init__(self, model: str | Path | bytes, floats: Collection[str] = (), kernels: Kernels | None = None) -> None:
         kernels = kernels or kernels_here()
-        fused = _fused(_in_normal_form(model), Level.ORT_ENABLE_EXTENDED, kernels)
+        fused, self.unfused = _fused(_in_normal_form(model), Level.ORT_ENABLE_EXTENDED, kernels)
         outputs = {value.name for value in fused.graph.output}
         self._session = _session(_with_all_outputs(fused), Level.ORT_DISABLE_ALL)
         self._unread = _unread_inputs(fused)
@@ -133,7 +142,8 @@ class Reference:
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return every integer tensor and every output for some inputs; see :func:`run_reference`."""
-        return dict(zip(self._names, self._session.run(self._names, self._unread | dict(inputs)), strict=True))
+        feed = _fed(self._session, self._unread | dict(inputs))
+        return dict(zip(self._names, self._session.run(self._names, feed), strict=True))
 
     @property
     def rounded_in_float(self) -> tuple[Operator, ...]:
@@ -141,6 +151,15 @@ class Reference:
         quantisation = {"QuantizeLinear", "DequantizeLinear"}
         return tuple(operator for operator in self.operators
                      if not operator.integer and operator.op not in _EXACT_IN_FLOAT | quantisation)
+
+
+def run_unfused(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the outputs of a model as it stands: with its float kernels, nothing fused."""
+    alone = _session(model.SerializeToString(), Level.ORT_DISABLE_ALL)
+    names = [output.name for output in alone.get_outputs()]
+    known = {each.name for each in alone.get_inputs()}
+    feed = _fed(alone, _unread_inputs(model) | {name: array for name, array in inputs.items() if name in known})
+    return dict(zip(names, alone.run(names, feed), strict=True))
 
 
 class FloatReference:
@@ -170,7 +189,7 @@ class FloatReference:
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return those tensors for some inputs."""
-        return dict(zip(self.names, self._session.run(list(self.names), dict(inputs)), strict=True))
+        return dict(zip(self.names, self._session.run(list(self.names), _fed(self._session, inputs)), strict=True))
 
 
 def _session(model: str | Path | bytes, level: Level, written: str = "",
@@ -195,28 +214,61 @@ def _in_normal_form(model: str | Path | bytes) -> str | Path | bytes:
     return raised(form.proto).SerializeToString() if form.counts else model
 
 
-def _fused(model: str | Path | bytes, level: Level, kernels: Kernels) -> onnx.ModelProto:
-    fused = _written(model, level)
+def _fused(model: str | Path | bytes, level: Level, kernels: Kernels) -> tuple[onnx.ModelProto, tuple[str, ...]]:
+    """Return the model that ONNX Runtime makes of one at a level of fusion, and the nodes that it must not fuse."""
+    fused, unfused = _written(model, level)
     if kernels.saturate and multiplies_constants(_read(model, external=False)):
         # They are gone from the fused model, and their sums in it are wrong.
         changed = _read(model)
         _made_exact(changed, kernels)
         return _written(changed.SerializeToString(), level)
-    return fused
+    return fused, unfused
 
 
-def _written(model: str | Path | bytes, level: Level) -> onnx.ModelProto:
-    """Return the model that ONNX Runtime makes of one at a level of fusion."""
+def _written(model: str | Path | bytes, level: Level) -> tuple[onnx.ModelProto, tuple[str, ...]]:
+    """Return the result of :func:`_fused` where no kernel saturates.
+
+    Where ONNX Runtime rejects what its own fusion has made of a model that it runs otherwise, nodes are left out of
+    the fusion: those of one kind, or if need be of all kinds.
+    """
+    try:
+        return _write(model, level), ()
+    except ONNX_RUNTIME_ERRORS as error:
+        _session(model, Level.ORT_DISABLE_ALL)      # raises an error of its own if the model itself is at fault
+        proto = _read(model)
+        kinds = fused_kinds(proto)
+        for nodes in (*kinds, [node for kind in kinds for node in kind]):
+            try:
+                fused = _write(with_outputs_of(proto, nodes).SerializeToString(), level)
+            except ONNX_RUNTIME_ERRORS:
+                continue
+            keep_outputs(fused, proto)
+            return fused, tuple(node.name or node.output[0] for node in nodes)
+        raise error
+
+
+def _write(model: str | Path | bytes, level: Level) -> onnx.ModelProto:
+    """Return the model that ONNX Runtime makes of one; it leaves external data in the files of the model's folder."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "fused.onnx")
         _session(model, level, str(path))
-        return onnx.load(path)
+        fused = onnx.load(path, load_external_data=False)
+    if not isinstance(model, bytes):
+        onnx.load_external_data_for_model(fused, str(Path(model).parent))
+    return fused
 
 
 def _read(model: str | Path | bytes, *, external: bool = True) -> onnx.ModelProto:
     if isinstance(model, bytes):
         return onnx.load_from_string(model)
     return onnx.load(model, load_external_data=external)
+
+
+def _fed(session_: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return inputs as a session takes them: half floats widened where the model was, on reading."""
+    floats = {each.name for each in session_.get_inputs() if each.type == "tensor(float)"}
+    return {name: array.astype(np.float32) if name in floats and array.dtype == np.float16 else array
+            for name, array in inputs.items()}
 
 
 def _with_all_outputs(model: onnx.ModelProto) -> bytes:

@@ -78,7 +78,8 @@ class Quantised:
         with np.load(self.samples, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         count = len(next(iter(arrays.values())))
-        return [{name: array[index] for name, array in arrays.items()} for index in range(min(count, most or count))]
+        return [{name: array[index, ...] for name, array in arrays.items()}
+                for index in range(min(count, most or count))]
 
 
 def quantised_files(key: str, stem: str) -> Quantised:

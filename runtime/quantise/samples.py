@@ -36,7 +36,7 @@ class Calibration:
     def feeds(self) -> Iterator[dict[str, np.ndarray]]:
         """Yield the inputs of each run."""
         for index in range(len(self)):
-            yield {name: array[index] for name, array in self.arrays.items()}
+            yield {name: array[index, ...] for name, array in self.arrays.items()}
 
 
 def read_limited(path: Path) -> bytes:

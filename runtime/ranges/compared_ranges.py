@@ -130,7 +130,7 @@ def _run(planned: _Planned, source: ModelSource, input_file: Path | None, reques
          steps: Steps) -> ComparedRun:
     network, machine, predicted = planned.network, planned.machine, planned.predicted
     chosen = parse_range(request.layers or ":", len(network.layers))
-    inputs = choose_inputs(network.inputs, source, input_file)
+    inputs = choose_inputs(network.inputs, source, input_file, network.unread, network.defaults)
     tensors = {info.name: quantise_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step("Computing the inputs of the layers"):
         values = run_network(network, tensors)

@@ -46,6 +46,7 @@ from tilewright.compiler.network.layers import (
     Requantisation,
     Shape,
     TensorInfo,
+    UnreadInput,
 )
 from tilewright.compiler.network.movements import (
     AssemblyMove,
@@ -110,7 +111,18 @@ def build_network(graph: Graph) -> Network:
     _check_computed(layers, graph)
     check_core([layer for layer in layers if isinstance(layer, CoreLayer)], tensors, constants)
     return Network(name=graph.name, layers=layers, inputs=inputs, outputs=outputs, tensors=tensors,
-                   constants=constants)
+                   constants=constants, unread=_unread(graph, inputs), defaults=graph.border.defaults)
+
+
+def _unread(graph: Graph, inputs: Sequence[TensorInfo]) -> tuple[UnreadInput, ...]:
+    """Return the model's inputs that none of the tensors ``inputs`` stands for."""
+    read, found = {info.onnx_name for info in inputs}, []
+    for position, name in enumerate(graph.inputs):
+        if name not in read:
+            tensor = graph.tensors[name]
+            found.append(UnreadInput(name=name, dtype=graph.border.types.get(name, tensor.dtype),
+                                     shape=tensor.shape or (), position=position))
+    return tuple(found)
 
 
 def _check_computed(layers: Sequence[AnyLayer], graph: Graph) -> None:
@@ -154,12 +166,13 @@ class _Build:
             return core_info(tensor)
         return core_info(tensor) if name in self.core else tensor_info(tensor)
 
-    def border(self, name: str, border: Tensor) -> TensorInfo:
-        """Return a tensor that stands for an input or output of the model."""
+    def border(self, name: str, border: Tensor, public: str) -> TensorInfo:
+        """Return a tensor that stands for an input or output of the model, which users know as ``public``."""
         info, dtype = self.info(name), border.dtype
         if border.name == name:
             dtype = "uint8" if info.unsigned else info.dtype
-        return replace(info, onnx_name=border.name, onnx_dtype=dtype, onnx_shape=border.shape)
+        dtype = self.graph.border.types.get(public, dtype)
+        return replace(info, onnx_name=public, onnx_dtype=dtype, onnx_shape=border.shape)
 
     def inputs(self) -> tuple[TensorInfo, ...]:
         """Return the tensors that stand for the model's inputs."""
@@ -167,22 +180,22 @@ class _Build:
         for name in self.graph.inputs:
             border = self.graph.tensors[name]
             readers = self.graph.readers(name)
-            found += [replace(self.border(node.output, border), preparation=node.operator.preparation)
+            found += [replace(self.border(node.output, border, name), preparation=node.operator.preparation)
                       for node in readers if isinstance(node.operator, Quantize)]
             if not all(isinstance(node.operator, Quantize) for node in readers):
-                found.append(self.border(name, border))
+                found.append(self.border(name, border, name))
         return tuple(found)
 
     def outputs(self) -> tuple[TensorInfo, ...]:
-        """Return the tensors that stand for the model's outputs."""
+        """Return the tensors that stand for the model's outputs, in its order; several may be one."""
         found = []
-        for name in self.graph.outputs:
+        for name, public in zip(self.graph.outputs, self.graph.border.outputs or self.graph.outputs, strict=True):
             node = self.graph.producer(name)
             if node is None:
                 raise UnsupportedModelError(
-                    f"Output {name!r} must be computed by the model, not be an input or constant")
+                    f"Output {public!r} must be computed by the model, not be an input or constant")
             source = node.inputs[0] if isinstance(node.operator, Dequantize) else name
-            found.append(self.border(source, self.graph.tensors[name]))
+            found.append(self.border(source, self.graph.tensors[name], public))
         return tuple(found)
 
     def data_inputs(self, node: Node) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ class SpreadQuantisation(Pass):
         moves = [(source, node.output) for node in graph.nodes
                  if _moves(node) or isinstance(node.operator, OnnxMoving)
                  for source in (node.inputs if isinstance(node.operator, QConcat | OnnxConcat) else node.inputs[:1])
-                 if graph.tensors[node.output].dtype in quantisation.INTEGERS]
+                 if source not in graph.constants and graph.tensors[node.output].dtype in quantisation.INTEGERS]
         graph = _spread(graph, moves)
         for node in graph.nodes:
             if _moves(node) and not (tensor := graph.tensors[node.inputs[0]]).quantised:
