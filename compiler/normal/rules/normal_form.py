@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import onnx
 import onnx_ir as ir
-from onnx_ir.passes.common import LiftConstantsToInitializersPass, RemoveInitializersFromInputsPass
+from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
 from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.normal.edit import Edit
@@ -60,7 +60,6 @@ def normalise(proto: onnx.ModelProto) -> NormalForm:
         return NormalForm(proto, {}, ())
     try:
         model = ir.from_proto(proto)
-        RemoveInitializersFromInputsPass()(model)
         LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
         edit = Edit(model.graph)
         counts = _applied(edit)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.integer_operators import Bounded
-from tilewright.compiler.graph.move_operators import QPad
+from tilewright.compiler.graph.move_operators import QAlias, QPad
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
@@ -14,7 +14,7 @@ _SHIFT = 128
 
 
 class ShiftUnsigned(Pass):
-    """Replace each quantised uint8 tensor by an int8 one, marked ``unsigned``."""
+    """Replace each quantised uint8 tensor by an int8 one, marked ``unsigned``; what only was of another type is one."""
 
     def apply(self, graph: Graph) -> Graph:
         shifted = {
@@ -29,10 +29,22 @@ class ShiftUnsigned(Pass):
                 return node.with_(operator=replace(operator, low=operator.low - _SHIFT, high=operator.high - _SHIFT))
             return node
 
-        return graph.mapped(shift).with_tensors(*shifted.values())
+        return _without_copies(graph.mapped(shift).with_tensors(*shifted.values()))
 
     def ensures(self, graph: Graph) -> None:
         wrong = [node.name for node in graph.nodes if isinstance(node.operator, Bounded)
                  and not -128 <= node.operator.low <= node.operator.high <= 127]
         if wrong:
             raise PassError(f"Bounds must be int8 and in order, not those of {', '.join(wrong)}")
+
+
+def _without_copies(graph: Graph) -> Graph:
+    """Let what reads the same levels, of the same shape and quantisation, under another name read them themselves."""
+    for node in graph.nodes:
+        if not isinstance(node.operator, QAlias) or node.output in graph.outputs:
+            continue
+        (source,) = node.inputs
+        x, y = graph.tensors[source], graph.tensors[node.output]
+        if x.shape == y.shape and x.same_quantisation(y):
+            graph = graph.removed(node).replace_all_uses(node.output, source)
+    return graph

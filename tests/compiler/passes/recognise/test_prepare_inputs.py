@@ -154,7 +154,7 @@ def test_bounds_between_levels_are_not_rounded_before_a_sum():
 
 def test_what_is_computed_per_pixel_stays_the_cores():
     model = ModelBuilder("qdq", seed=4)
-    steps = [("Mul", np.ones((1, 3, 64, 64), np.float32), False)]
+    steps = [("Mul", np.linspace(0.5, 1.5, 3 * 64 * 64, dtype=np.float32).reshape(1, 3, 64, 64), False)]
     x = model.value((1, 3, 64, 64), np.float32(0.02), 0)
     model.quantised(chained(model, image(model, "image", TensorProto.FLOAT, x.shape), steps), x)
     network = assert_layers(model.finish(model.conv(x, 4)))
