@@ -13,6 +13,7 @@ from tilewright.compiler.onnx.reader import load
 from tilewright.compiler.passes.canonicalise.flatten_to_kernel import FlattenToKernel
 from tilewright.compiler.passes.canonicalise.fold_pad import FoldPad
 from tilewright.compiler.passes.canonicalise.merge_moves import MergeMoves
+from tilewright.compiler.passes.canonicalise.order_nodes import OrderNodes
 from tilewright.compiler.passes.canonicalise.pad_channels import PadChannels
 from tilewright.compiler.passes.canonicalise.place_depth_to_space import PlaceDepthToSpace
 from tilewright.compiler.passes.canonicalise.place_movements import PlaceMovements
@@ -60,10 +61,10 @@ from tilewright.isa.extension import BufferUnit, Extension, PostStage
 __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
 RECOGNITION = (
-    RebuildNormalisations(), AsImages(), UseEquivalents(), SplitLargePooling(), SinkTransposes(), RemoveIdentity(),
-    FoldAffine(), FoldQuantize(), ExpandQLinear(), DequantiseImages(), QuantiseInputs(), RaiseQuantisation(),
-    PrepareInputs(), SinkDequantisation(), SkipExpand(), RepeatPixels(), TurnImages(), QuantiseBetween(),
-    RecogniseTables(), MergeAffine(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
+    OrderNodes(), RebuildNormalisations(), AsImages(), UseEquivalents(), SplitLargePooling(), SinkTransposes(),
+    RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), DequantiseImages(), QuantiseInputs(),
+    RaiseQuantisation(), PrepareInputs(), SinkDequantisation(), SkipExpand(), RepeatPixels(), TurnImages(),
+    QuantiseBetween(), RecogniseTables(), MergeAffine(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (
@@ -75,7 +76,7 @@ _FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), FuseResidual(), FuseTable(), F
            RaiseAboveConcat(QMaxPool), FusePool())
 """Those → one operator per layer."""
 
-PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION, FuseLevels(), FuseCore())
+PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION, FuseLevels(), FuseCore(), OrderNodes())
 
 
 def _passes(options: Options, extension: Extension | None = None) -> tuple[Pass, ...]:
