@@ -1,0 +1,100 @@
+"""Rewritings of constants: turned and turned back, through Q, Clip and DQ, as nodes, as inputs, one for each reader."""
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.fuzz.twins.draft import Draft, attribute
+
+__all__ = ["as_inputs", "as_nodes", "copied", "through_pair", "turned"]
+
+
+def _weights(draft: Draft) -> list[tuple[onnx.NodeProto, np.ndarray]]:
+    """Return each DQ of constant levels of 8 bits, and these."""
+    known, outputs = draft.constants(), draft.outputs
+    return [(node, known[node.input[0]]) for node in draft.graph.node
+            if node.op_type == "DequantizeLinear" and node.input[0] in known and node.output[0] not in outputs
+            and known[node.input[0]].dtype in (np.int8, np.uint8)
+            and all(name in known for name in node.input[1:] if name) and not attribute(node, "block_size")]
+
+
+def turned(draft: Draft) -> int:
+    """Transpose constant levels, and transpose back what their DQ makes of them."""
+    chosen = draft.some([(node, levels) for node, levels in _weights(draft) if levels.ndim > 1])
+    for node, levels in chosen:
+        perm = list(range(levels.ndim))
+        while perm == sorted(perm):
+            draft.rng.shuffle(perm)
+        node.input[0] = draft.constant(levels.transpose(perm), "turned")
+        for each in node.attribute:
+            if each.name == "axis":
+                each.i = perm.index(each.i % levels.ndim)
+        if attribute(node, "axis") is None and _scales(draft, node) > 1:
+            node.attribute.append(helper.make_attribute("axis", perm.index(1)))
+        result, node.output[0] = node.output[0], draft.fresh(node.output[0])
+        draft.add("Transpose", [node.output[0]], result, output=result,
+                  perm=[perm.index(axis) for axis in range(levels.ndim)])
+    return len(chosen)
+
+
+def _scales(draft: Draft, node: onnx.NodeProto) -> int:
+    return draft.constants()[node.input[1]].size
+
+
+def through_pair(draft: Draft) -> int:
+    """Make constant levels of a float constant, by a Q, perhaps a Clip, and the DQ."""
+    known = draft.constants()
+    chosen = draft.some(_weights(draft))
+    for node, levels in chosen:
+        scale = known[node.input[1]]
+        zero = known[node.input[2]] if len(node.input) > 2 and node.input[2] else np.zeros(scale.shape, levels.dtype)
+        axis = attribute(node, "axis", 1)
+        shape = [1] * levels.ndim
+        if scale.size > 1:
+            shape[axis] = -1
+        numbers = (levels.astype(np.int32) - zero.astype(np.int32).reshape(shape)).astype(np.float32)
+        floats = draft.constant(numbers * scale.reshape(shape), "floats")
+        parameters = [node.input[1], draft.constant(zero, "zero")]
+        made = draft.add("QuantizeLinear", [floats, *parameters], "levels", domain=node.domain)
+        draft.graph.node[-1].attribute.extend(each for each in node.attribute if each.name == "axis")
+        if draft.rng.random() < 0.5:
+            bounds = [draft.constant(np.asarray(each, levels.dtype), "bound") for each in (levels.min(), levels.max())]
+            made = draft.add("Clip", [made, *bounds], "clipped")
+        node.input[0] = made
+    return len(chosen)
+
+
+def as_nodes(draft: Draft) -> int:
+    """Write initializers as Constant nodes."""
+    given = {value.name for value in draft.graph.input} | draft.outputs
+    chosen = draft.some([each for each in draft.graph.initializer if each.name not in given])
+    names = {each.name for each in chosen}
+    for tensor in chosen:
+        value = TensorProto()
+        value.CopyFrom(tensor)
+        value.name = ""
+        draft.graph.node.insert(0, helper.make_node("Constant", [], [tensor.name], draft.fresh("Constant"),
+                                                    value=value))
+    left = [numpy_helper.from_array(numpy_helper.to_array(each), each.name) for each in draft.graph.initializer
+            if each.name not in names]
+    del draft.graph.initializer[:]
+    draft.graph.initializer.extend(left)
+    return len(chosen)
+
+
+def as_inputs(draft: Draft) -> int:
+    """List initializers among the inputs too, as files of old formats do."""
+    given = {value.name for value in draft.graph.input}
+    chosen = draft.some([each for each in draft.graph.initializer if each.name not in given])
+    draft.graph.input.extend(helper.make_tensor_value_info(each.name, each.data_type, each.dims) for each in chosen)
+    return len(chosen)
+
+
+def copied(draft: Draft) -> int:
+    """Give each reader of a constant one of its own."""
+    known, readers = draft.constants(), draft.readers()
+    chosen = draft.some([name for name in known if len(readers.get(name, ())) > 1])
+    for name in chosen:
+        for node, index in readers[name][1:]:
+            node.input[index] = draft.constant(known[name], name)
+    return len(chosen)

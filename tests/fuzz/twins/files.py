@@ -1,0 +1,84 @@
+"""Rewritings of the file: the order of its nodes, its opset, data beside it."""
+
+import onnx
+
+from tests.fuzz.twins.draft import Draft
+
+__all__ = ["external", "other_opset", "renamed", "reordered", "unordered"]
+
+_OPSETS = (13, 24)
+"""Lowest and highest that the two have; nothing that `_SAME` names has another meaning in one of them."""
+
+_SAME = {
+    "QuantizeLinear", "DequantizeLinear", "Conv", "ConvTranspose", "Relu", "Add", "Sub", "Mul", "Div", "MaxPool",
+    "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Concat", "Flatten", "Reshape", "Transpose", "Gemm", "MatMul",
+    "Sigmoid", "Softmax", "Clip", "LeakyRelu", "Identity", "Dropout", "Cast", "QLinearConv", "QLinearMatMul", "Slice",
+    "Constant", "Gather", "Softplus", "Neg", "Tanh", "Exp", "Sqrt", "Abs", "HardSigmoid", "Squeeze", "Unsqueeze"}
+
+_LATER = {"HardSwish": 14}
+
+
+def reordered(draft: Draft) -> int:
+    """Shuffle the nodes, each behind what it reads."""
+    nodes = list(draft.graph.node)
+    draft.rng.shuffle(nodes)
+    draft.order(nodes)
+    return len(nodes)
+
+
+def unordered(draft: Draft) -> int:
+    """Shuffle the nodes, which ONNX does not allow and ONNX Runtime takes."""
+    nodes = list(draft.graph.node)
+    draft.rng.shuffle(nodes)
+    copies = [onnx.NodeProto() for _ in nodes]
+    for copy, node in zip(copies, nodes, strict=True):
+        copy.CopyFrom(node)
+    del draft.graph.node[:]
+    draft.graph.node.extend(copies)
+    return len(nodes)
+
+
+def other_opset(draft: Draft) -> int:
+    """State another version of ONNX's operators, one in which those of the model are the same."""
+    operators = {node.op_type for node in draft.graph.node if node.domain in ("", "ai.onnx")}
+    lowest = max([_OPSETS[0], *(_LATER.get(op, 0) for op in operators)])
+    choices = [version for version in range(lowest, _OPSETS[1] + 1) if version != draft.opset]
+    if operators - _SAME - _LATER.keys() or draft.opset < _OPSETS[0] or any(
+            each.name in ("output_dtype", "block_size", "saturate", "precision") for node in draft.graph.node
+            for each in node.attribute):
+        return 0
+    version = draft.rng.choice(choices)
+    for each in draft.model.opset_import:
+        if each.domain in ("", "ai.onnx"):
+            each.version = version
+    return 1
+
+
+def external(draft: Draft) -> int:
+    """Put the data of constants into a file beside the model's."""
+    draft.external = True
+    return len(draft.graph.initializer)
+
+
+def renamed(draft: Draft) -> int:
+    """Give tensors within the model and nodes other names, and constants another order."""
+    kept = {value.name for value in (*draft.graph.input, *draft.graph.output)} | {""}
+    names = sorted({name for node in draft.graph.node for name in (*node.input, *node.output)} - kept)
+    numbers = draft.rng.sample(range(10 * len(names) + 10), len(names))
+    new = {name: f"t{number}" for name, number in zip(names, numbers, strict=True)}
+    if kept & set(new.values()):
+        return 0
+    for node in draft.graph.node:
+        node.name = f"n{draft.rng.randrange(10**6)}"
+        node.input[:] = [new.get(name, name) for name in node.input]
+        node.output[:] = [new.get(name, name) for name in node.output]
+    tensors = []
+    for tensor in draft.graph.initializer:
+        copy = onnx.TensorProto()
+        copy.CopyFrom(tensor)
+        copy.name = new.get(copy.name, copy.name)
+        tensors.append(copy)
+    draft.rng.shuffle(tensors)
+    del draft.graph.initializer[:], draft.graph.value_info[:]
+    draft.graph.initializer.extend(tensors)
+    return len(new)
