@@ -25,6 +25,7 @@ from tilewright.compiler.passes.fuse.fuse_pool import FusePool
 from tilewright.compiler.passes.fuse.fuse_residual import FuseResidual, FuseResidualBehindTable
 from tilewright.compiler.passes.fuse.fuse_stage import FuseStage
 from tilewright.compiler.passes.fuse.fuse_table import FuseTable
+from tilewright.compiler.passes.fuse.join_parts import JoinParts
 from tilewright.compiler.passes.fuse.raise_above_concat import RaiseAboveConcat
 from tilewright.compiler.passes.images.as_images import AsImages
 from tilewright.compiler.passes.images.fold_strides import FoldStrides
@@ -72,8 +73,8 @@ CANONICALISATION = (
     SplitWeights(), MergeMoves(), PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
-_FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), FuseResidual(), FuseTable(), FuseResidualBehindTable(),
-           RaiseAboveConcat(QMaxPool), FusePool())
+_FUSION = (JoinParts(), RaiseAboveConcat(QClamp), FuseClamp(), JoinParts(), FuseResidual(), FuseTable(),
+           FuseResidualBehindTable(), RaiseAboveConcat(QMaxPool), FusePool())
 """Those → one operator per layer."""
 
 PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION, FuseLevels(), FuseCore(), OrderNodes())
