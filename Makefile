@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: pictures batches dram package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate prove coverage site docs-check notebooks
+.PHONY: pictures batches dram package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate prove coverage site docs-check notebooks toolchains
 
 BIN := .venv/bin
 
@@ -118,6 +118,9 @@ docs-check: setup  ## check every link, anchor, command, option and block of Pyt
 real-networks: setup  ## regenerate docs/real-networks.md: every network of docs/real-networks.toml on the fast engine; FRESH=--fresh
 	@$(BIN)/python -m tilewright.bench.real_networks docs/real-networks.toml docs/real-networks.md $(FRESH)
 	@$(BIN)/python -m tilewright.compiler.operators_page > docs/operators.new && mv docs/operators.new docs/operators.md
+
+toolchains: setup  ## regenerate docs/toolchains.md: six networks as the quantisers of others write them (an hour and some gigabytes, once); TOOLS="--tool nncf"
+	@$(BIN)/python -m tilewright.bench.toolchains docs/toolchains.md $(TOOLS)
 
 area-model: setup  ## fit the area model again, and regenerate docs/area-model.md; synthesises machines that measured.json lacks (minutes each)
 	@$(BIN)/python -m tilewright.hardware.area_model.measure_area

@@ -7,6 +7,10 @@ from tests.structure.source import imported
 
 _CORES = {"pythondata_cpu_cv32e40p", "pythondata_cpu_cv32e40x", "pythondata_cpu_ibex"}
 
+# What the writers of bench/toolchains import, each in the environment of its tool.
+_QUANTISERS = {"aimet_onnx", "brevitas", "esp_ppq", "modelopt", "neural_compressor", "nncf", "onnx", "onnxruntime",
+               "quark", "torch", "torchao"}
+
 # Folders from the lowest to the highest: a folder imports from those above it in this list, never from those below.
 FLOORS = (
     "isa", "isa/dram", "isa/semantics", "models", "tools",
@@ -28,7 +32,7 @@ FLOORS = (
     "hardware/synthesis/ecp5", "hardware/synthesis", "hardware/board", "hardware/package", "hardware/area_model",
     "hardware/proofs", "hardware",
     "energy/calibrate", "bench/exploration", "bench/ablation", "bench/pictures", "bench", "bench/memory", "bench/batch",
-    "bench/speed",
+    "bench/speed", "bench/toolchains/writers", "bench/toolchains",
     "cli/tables", "cli/reference", "cli/options", "cli/design", "cli",
     "examples/extensions",
 )
@@ -51,9 +55,10 @@ ALLOWED = {
     # amaranth, bitwuzla, rtl: in hardware/proofs alone, see DOORS.
     "hardware": ({"compiler", "energy", "isa", "models", "rtl", "runtime", "sim", "tools"},
                  {"amaranth", "bitwuzla", "numpy", "rich", *_CORES}),
-    # matplotlib in bench/pictures; optuna, plotly, pydantic, ray in bench/exploration alone: see DOORS.
+    # matplotlib in bench/pictures; optuna, plotly, pydantic, ray in bench/exploration, quantisers in bench/toolchains
+    # alone: see DOORS.
     "bench": ({"compiler", "energy", "hardware", "isa", "models", "runtime", "sim", "tools"},
-              {"matplotlib", "numpy", "optuna", "plotly", "pydantic", "ray"}),
+              {"matplotlib", "numpy", "optuna", "plotly", "pydantic", "ray", *_QUANTISERS}),
     "cli": ({"bench", "compiler", "energy", "hardware", "isa", "models", "runtime", "sim", "tools"},
             {"click", "numpy", "rich", "typer"}),
     # As a user's own files do.
@@ -69,10 +74,10 @@ DOORS = {
     "matplotlib": ("bench/pictures",),
     "numpy": ("isa/semantics", "models", "tools", "compiler", "sim", "energy", "runtime", "hardware", "bench", "cli",
               "examples"),
-    "onnx": ("compiler/normal", "compiler/onnx", "examples", "compiler/graph/value_tables.py", "models",
-             "runtime/onnx_backend.py", "runtime/quantise", "runtime/oracle"),
+    "onnx": ("bench/toolchains", "compiler/normal", "compiler/onnx", "examples", "compiler/graph/value_tables.py",
+             "models", "runtime/onnx_backend.py", "runtime/quantise", "runtime/oracle"),
     "onnx_ir": ("compiler/normal", "compiler/onnx/cleaning.py"),
-    "onnxruntime": ("compiler/graph/value_tables.py", "models", "runtime"),
+    "onnxruntime": ("bench/toolchains/writers", "compiler/graph/value_tables.py", "models", "runtime"),
     "onnxscript": ("compiler/onnx/cleaning.py",),
     "tilewright.rtl": ("hardware/proofs/guarded_master.py", "hardware/proofs/unitless_coprocessor.py", "rtl",
                        "sim/verilog/elaborate.py"),
@@ -80,7 +85,9 @@ DOORS = {
     "plotly": ("bench/exploration/explore_page.py",),
     "pydantic": ("runtime/design", "bench/exploration/space_file.py"),
     "ray": ("bench/exploration/ray_workers.py",),
-    "torch": ("models",),
+    "torch": ("bench/toolchains/writers", "models"),
+    **dict.fromkeys(("aimet_onnx", "brevitas", "esp_ppq", "modelopt", "neural_compressor", "nncf", "quark", "torchao"),
+                    ("bench/toolchains/writers",)),
 }
 
 _ROOT_MODULES = ("errors", "_version")

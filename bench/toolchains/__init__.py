@@ -1,0 +1,1 @@
+"""``make toolchains``: small networks as the quantisers of others write them, and what each costs here."""

@@ -1,0 +1,133 @@
+"""The matrix of tool chains: its networks, its list, what writers leave behind, what a cell is, and the page."""
+
+import importlib.util
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright.bench.toolchains import environments, tool_cells
+from tilewright.bench.toolchains.environments import Written, network_files, written
+from tilewright.bench.toolchains.onnx_builder import float_model
+from tilewright.bench.toolchains.tool_cells import ToolCell, ToolCells
+from tilewright.bench.toolchains.tool_list import QuantiserTool, WrittenForm, read_tools
+from tilewright.bench.toolchains.toolchains_page import ToolFigures, toolchains_page
+from tilewright.bench.toolchains.writers.networks import NETWORKS, SHAPES, samples
+from tilewright.errors import InputError, ToolError
+from tilewright.runtime.oracle.onnx_runtime import session
+
+_TOOL = QuantiserTool(name="Own", module="ort_quantiser", packages=("none==1",), forms=(
+    WrittenForm(name="plain"), WrittenForm(name="wrong", arguments={"weight_type": "QInt5"}),
+    WrittenForm(name="dynamic", limit="dynamic", arguments={"dynamic": True})))
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_runs_in_onnx_runtime_and_its_results_differ(name):
+    run = session(float_model(name).SerializeToString())
+    results = [run.run(None, {"image": each[None]})[0] for each in samples(SHAPES[name])[:2]]
+    assert np.isfinite(results).all()
+    assert np.std(results[0] - results[1]) > 0.01
+
+
+def test_the_list_names_modules_that_are_there_and_each_form_once():
+    tools = read_tools()
+    assert len(tools) >= 8
+    for tool in tools:
+        assert importlib.util.find_spec(f"tilewright.bench.toolchains.writers.{tool.module}") is not None
+        names = [form.name for form in tool.forms]
+        assert len(set(names)) == len(names) >= 3
+        assert any("==" in package for package in tool.packages)
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("[[tool]]\nname = 1", "[[tool]] entries"),
+    ('[[tool]]\nname="a"\nmodule="b"\npackages=[]\nforms=[{name="c", limit="none"}]', "int8, partly, dynamic, words")])
+def test_a_list_that_is_none_is_refused(tmp_path, text, words):
+    path = tmp_path / "list.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"List of tools|Limit of a form") as caught:
+        read_tools(path)
+    assert words in str(caught.value)
+
+
+def test_forms_are_written_once_and_one_that_fails_says_why(cache, monkeypatch):
+    monkeypatch.setattr(environments, "environment", lambda tool: Path(sys.executable))
+    plain, wrong, dynamic = written(_TOOL, "keywords")
+    assert (plain.error, dynamic.error) == ("", "")
+    assert "QInt5" in wrong.error
+    monkeypatch.setattr(environments, "environment", lambda tool: pytest.fail("they are there"))
+    assert written(_TOOL, "keywords") == [plain, wrong, dynamic]
+
+    cells, images = ToolCells.open(), network_files("keywords")[1]
+    found = [cells.of(file, form, images) for file, form in zip((plain, wrong, dynamic), _TOOL.forms, strict=True)]
+    assert found[0].cycles > 1000
+    assert (found[1].counts, found[1].unwritten) == (False, wrong.error)
+    assert found[2].cycles > 100 * found[0].cycles
+    assert found[2].why
+    monkeypatch.setattr(tool_cells, "_measured", lambda *given: pytest.fail("it is kept"))
+    assert cells.of(plain, _TOOL.forms[0], images) == found[0]
+
+
+def test_an_environment_that_cannot_be_installed_is_said_once(cache, monkeypatch):
+    calls = []
+
+    def refuse(command, name, *, may_fail=False):
+        calls.append(command)
+        if "pip" in command:
+            raise ToolError("Environment of Own could not be installed: no such package")
+        Path(command[-1]).mkdir(parents=True)
+        return ""
+
+    monkeypatch.setattr(environments, "_run", refuse)
+    for _ in range(2):
+        with pytest.raises(ToolError, match="no such package"):
+            environments.environment(_TOOL)
+    assert len(calls) == 2
+
+
+def test_a_file_that_onnx_runtime_does_not_run_does_not_count(cache, tmp_path):
+    path = tmp_path / "folder" / "bad.onnx"
+    path.parent.mkdir()
+    path.write_bytes(b"no model")
+    cell = ToolCells.open().of(Written(path), _TOOL.forms[0], path)
+    assert cell.invalid
+    assert not cell.counts
+    assert json.loads(next((cache / "toolchains" / "cells").iterdir()).read_text())["invalid"] == cell.invalid
+
+
+@pytest.mark.parametrize(("limit", "cycles", "kept"), [
+    ("int8", 110, True), ("int8", 111, False), ("partly", 130, True), ("partly", 131, False), ("dynamic", 300, True),
+    ("dynamic", 301, False), ("words", 999, None)])
+def test_limits_are_of_the_plain_file(limit, cycles, kept):
+    assert ToolCell(cycles=cycles).keeps(WrittenForm(name="form", limit=limit), 100) is kept
+
+
+def test_what_is_refused_is_over_its_limit_and_what_does_not_count_is_not():
+    form = WrittenForm(name="form")
+    assert ToolCell(refused="no").keeps(form, 100) is ToolCell(crashed="KeyError").keeps(form, 100) is False
+    assert ToolCell(invalid="no").keeps(form, 100) is ToolCell(unwritten="no").keeps(form, 100) is None
+
+
+def test_the_page_names_each_cell_over_its_limit_with_its_reason():
+    tool = replace(_TOOL, forms=(WrittenForm(name="good"), WrittenForm(name="slow"), WrittenForm(name="refused"),
+                                 WrittenForm(name="invalid")))
+    cells = {("good", "a"): ToolCell(cycles=1100, layers=4), ("slow", "a"): ToolCell(cycles=7000, why="90 % Mul: odd"),
+             ("refused", "a"): ToolCell(refused="It is of no form"), ("invalid", "a"): ToolCell(invalid="no kernel")}
+    page = toolchains_page([ToolFigures(tool, cells), ToolFigures(replace(tool, name="Gone"), {}, "no package")],
+                           ["a"], {"a": 1000})
+    assert "**1 of 3 files are within their limit.**" in page
+    assert "| good | int8 | 1.10 |" in page
+    assert "| slow | int8 | **7.00** |" in page
+    assert "- Own, slow, a: **7.00**. 90 % Mul: odd." in page
+    assert "- Own, refused, a: **refused**. It is of no form." in page
+    assert "- Own, invalid, a: no kernel" in page
+    assert "- Gone (none==1): no package" in page
