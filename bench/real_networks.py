@@ -18,12 +18,13 @@ import numpy as np
 
 from tilewright.bench.figure_store import FigureStore
 from tilewright.bench.real_networks_page import NetworkFacts, real_networks_page
+from tilewright.compiler.onnx.reader import read_model
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.errors import Error, InputError
 from tilewright.isa.machine import DEFAULT_MACHINE, preset
 from tilewright.runtime.compared_run import ComparedRun, run_model
 from tilewright.runtime.model_source import ModelSource, find_model
-from tilewright.runtime.quantise.float_graph import Precision, precision_of
+from tilewright.runtime.quantise.float_regions import Precision, precision_of
 from tilewright.runtime.run_options import RunOptions
 from tilewright.tools.files import require_place, write_arrays, write_file
 from tilewright.tools.progress import Steps
@@ -105,7 +106,7 @@ def _source(network: ListedNetwork, steps: Steps) -> ModelSource:
     name, shapes = str(network.file), dict(network.shape) or None
     if not network.samples:
         return find_model(name, steps, keep_float=network.keep_float, shapes=shapes)
-    keep_float = precision_of(network.file) is not Precision.QUANTISED
+    keep_float = precision_of(read_model(network.file)) is not Precision.QUANTISED
     inputs = compile_network(find_model(name, steps, keep_float=keep_float, shapes=shapes).path).inputs
     rng = np.random.default_rng(_SEED)
     samples = cache_folder() / "real-networks" / f"{network.file.stem}-{network.samples}.npz"

@@ -8,13 +8,20 @@ from pathlib import Path
 
 from tilewright.compiler.network.layers import TensorInfo, UnreadInput
 from tilewright.compiler.onnx.foreign_formats import foreign_folder
-from tilewright.compiler.onnx.reader import DYNAMIC_NOTE
-from tilewright.compiler.onnx.reading_notes import is_of_form
+from tilewright.compiler.onnx.reader import DYNAMIC_NOTE, read_model
+from tilewright.compiler.onnx.reading_notes import is_of_form, notes_of
 from tilewright.errors import InputError, nearest
 from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED, builtin, is_large, large_file
 from tilewright.runtime.oracle.conversion import as_type
 from tilewright.runtime.oracle.inputs import Inputs, digit, node_args, picture, random_inputs, read_inputs
-from tilewright.runtime.quantise.quantised_model import Quantised, RangesOrigin, facts_of, quantised_here
+from tilewright.runtime.quantise.float_regions import Precision, float_regions, precision_of
+from tilewright.runtime.quantise.quantised_model import (
+    Quantised,
+    RangesOrigin,
+    ReadModel,
+    quantised_here,
+    ranges_of,
+)
 from tilewright.runtime.standard_file import Shapes, standard_file
 from tilewright.tools.progress import Steps
 from tilewright.tools.toolchain import cache_folder
@@ -64,18 +71,27 @@ class ModelSource:
     @classmethod
     def of(cls, path: Path) -> "ModelSource":
         """Return the source of an ONNX file, determined from its contents."""
+        return cls.known(path) or cls.of_model(path, read_model(path))
+
+    @classmethod
+    def known(cls, path: Path) -> "ModelSource | None":
+        """Return the source of a file that is a built-in model or a large one; None if it is neither."""
         if any(filecmp.cmp(path, builtin(name), shallow=False) for name in BUILTIN):
             return cls(path, ModelOrigin.BUILT_IN)
-        if is_large(path, model_folder()):
-            return cls(path, ModelOrigin.LARGE)
-        ranges, reading = facts_of(path)
+        return cls(path, ModelOrigin.LARGE) if is_large(path, model_folder()) else None
+
+    @classmethod
+    def of_model(cls, path: Path, model: ReadModel) -> "ModelSource":
+        """Return the source of any other file, which holds ``model``."""
+        ranges = ranges_of(model)
         origin = ModelOrigin.FILE if ranges is None else ModelOrigin.QUANTISED
-        return cls(path, origin, quantised_here(path), ranges, reading)
+        return cls(path, origin, quantised_here(path), ranges, notes_of(model))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the report: the source of the model's ranges, if quantised here, and changes when it was read."""
-        return (*(() if self.ranges is None else (self.ranges.sentence,)), *self.reading)
+        ranges = () if self.ranges is None else (self.ranges.sentence, *self.ranges.remarks)
+        return (*ranges, *self.reading)
 
 
 def model_folder() -> Path:
@@ -109,47 +125,53 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         raise InputError("Options --calibrate and --float exclude each other: floats have no ranges")
     if shapes and name in NAMES:
         raise InputError(f"Option --shape needs a file with open dimensions, and {name} has none")
-    source = _named(name, steps, shapes or {})
-    if source.origin is ModelOrigin.FILE:
-        from tilewright.runtime.quantise.float_graph import Precision, precision_of
-
-        precision = precision_of(source.path)
+    source, model = _named(name, steps, shapes or {})
+    if model is not None and source.origin is ModelOrigin.FILE:
+        precision = precision_of(model)
         if keep_float and precision is not Precision.QUANTISED:
             return source
-        # What had to be changed to be read runs nowhere else as it is: there its floats are quantised unasked.
-        asked = calibrate is not None or any(
-            note != DYNAMIC_NOTE and not is_of_form(note) for note in source.reading)
         if calibrate is not None and DYNAMIC_NOTE in source.reading:
             raise InputError(f"Option --calibrate needs a float model, and {source.path.name} is quantised "
                              f"dynamically; give the float model that it was made from")
-        if precision is Precision.FLOAT or (precision is Precision.MIXED and asked):
-            return _quantised(source.path, calibrate, steps)
+        if precision is Precision.FLOAT or (precision is Precision.MIXED and (
+                calibrate is not None or _is_quantised_unasked(source, model))):
+            return _quantised(source, model, calibrate, steps)
     if calibrate is not None or keep_float:
         raise InputError(f"Option {'--float' if keep_float else '--calibrate'} needs a float model, and "
                          f"{source.path.name} is already quantised")
     return source
 
 
-def _named(name: str, steps: Steps, shapes: Shapes) -> ModelSource:
-    """Return a built-in model, a large one, built now if need be, or the file of this name."""
+def _is_quantised_unasked(source: ModelSource, model: ReadModel) -> bool:
+    """Tell whether to quantise the float part of a model without being asked to.
+
+    What had to be changed to be read runs nowhere else as it is. Of it products in float are quantised.
+    """
+    return any(note != DYNAMIC_NOTE and not is_of_form(note) for note in source.reading) \
+        and any(region.products for region in float_regions(model.graph))
+
+
+def _named(name: str, steps: Steps, shapes: Shapes) -> tuple[ModelSource, ReadModel | None]:
+    """Return a built-in model, a large one, built now if need be, or the file of this name, with what was read."""
     if name in BUILTIN:
-        return ModelSource(builtin(name), ModelOrigin.BUILT_IN)
+        return ModelSource(builtin(name), ModelOrigin.BUILT_IN), None
     if name in PUBLISHED:
-        return ModelSource(builtin(name))
+        return ModelSource(builtin(name)), read_model(builtin(name))
     if name not in LARGE:
         if not Path(name).is_file():
             raise _no_file(name)
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise InputError(f"Name of a model must have only letters of the locale's encoding, unlike {name!r}; set "
                              "LC_ALL=C.UTF-8, or rename the file")
-        return ModelSource.of(standard_file(Path(name), shapes))
+        path, model = standard_file(Path(name), shapes)
+        return ModelSource.known(path) or ModelSource.of_model(path, model), model
     if not (built := large_file(name, model_folder())).is_file():
         # Imported late: ONNX Runtime's quantiser takes a second.
         from tilewright.models.large import build
 
         with steps.step(f"Building {name}, once"):
             built = build(name, model_folder())
-    return ModelSource(built, ModelOrigin.LARGE)
+    return ModelSource(built, ModelOrigin.LARGE), None
 
 
 def _no_file(name: str) -> InputError:
@@ -171,12 +193,12 @@ def _files_near(path: Path) -> str:
         return ""
 
 
-def _quantised(model: Path, calibrate: Path | None, steps: Steps) -> ModelSource:
+def _quantised(source: ModelSource, model: ReadModel, calibrate: Path | None, steps: Steps) -> ModelSource:
     # Imported late: it takes a second, and few models need it.
     from tilewright.runtime.quantise.quantiser import quantise
 
-    quantised = quantise(model, calibrate, steps)
-    return ModelSource(quantised.model, ModelOrigin.QUANTISED, quantised, *facts_of(quantised.model))
+    quantised = quantise(model, source.path, calibrate, steps)
+    return ModelSource(quantised.model, ModelOrigin.QUANTISED, quantised, quantised.ranges, source.reading)
 
 
 def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file: Path | None,

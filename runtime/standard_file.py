@@ -11,6 +11,7 @@ from pathlib import Path
 from tilewright.compiler.onnx.given_shapes import fix_shapes
 from tilewright.compiler.onnx.reader import read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
+from tilewright.runtime.quantise.quantised_model import ReadModel
 from tilewright.tools.files import write_file
 from tilewright.tools.toolchain import cache_folder
 
@@ -19,8 +20,8 @@ __all__ = ["Shapes", "standard_file"]
 Shapes = Mapping[str, Sequence[int]]
 
 
-def standard_file(model: Path, shapes: Shapes) -> Path:
-    """Return the file to compile for ``model``: the file itself, or a changed copy in the cache.
+def standard_file(model: Path, shapes: Shapes) -> tuple[Path, ReadModel]:
+    """Return the file to compile for ``model``, the file itself or a changed copy in the cache, and what it holds.
 
     Raises
     ------
@@ -33,10 +34,10 @@ def standard_file(model: Path, shapes: Shapes) -> Path:
     if shapes:
         fix_shapes(proto, shapes)
     elif not notes_of(proto):
-        return model
+        return model, proto
     content = proto.SerializeToString(deterministic=True)
     target = cache_folder() / "read" / hashlib.sha256(content).hexdigest()[:16] / f"{model.stem}.onnx"
     if not target.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
         write_file(target, content)
-    return target
+    return target, proto

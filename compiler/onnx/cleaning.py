@@ -16,10 +16,10 @@ from onnx_ir.passes.common import (
 )
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
-from tilewright.compiler.onnx.shapes import first_line
+from tilewright.compiler.onnx.shapes import first_line, infer_shapes
 from tilewright.compiler.onnx.top_one import with_extremes
 
-__all__ = ["clean", "expand_functions", "inline_functions"]
+__all__ = ["clean", "clean_with_shapes", "expand_functions", "inline_functions"]
 
 _FOLDED_ELEMENTS = 2**22
 """Largest result of a node that is computed while compiling."""
@@ -142,6 +142,27 @@ def clean(proto: onnx.ModelProto) -> onnx.ModelProto:
             RuntimeError) as error:
         # The last ones are of NumPy, on what the folded nodes make of broken constants.
         raise BadModelError(f"Model must be valid ONNX; the reader says: {first_line(error)}") from error
+
+
+def clean_with_shapes(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return :func:`clean`'s result with the shape of every tensor that ONNX's rules tell.
+
+    They are inferred once; and once more if what was folded, as the shape of a Reshape, tells those of what follows.
+
+    Raises
+    ------
+    BadModelError
+        If the model is none that can be read, or its types or shapes contradict each other.
+    """
+    cleaned = clean(infer_shapes(proto))
+    known = {value.name for value in (*cleaned.graph.value_info, *cleaned.graph.output, *cleaned.graph.input)
+             if _is_static(value.type.tensor_type)}
+    told = all(name in known for node in cleaned.graph.node for name in node.output if name)
+    return cleaned if told else infer_shapes(cleaned)
+
+
+def _is_static(kind: onnx.TypeProto.Tensor) -> bool:
+    return kind.HasField("shape") and all(extent.HasField("dim_value") for extent in kind.shape.dim)
 
 
 def _cleaned(model: ir.Model) -> ir.Model:

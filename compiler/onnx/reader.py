@@ -29,7 +29,7 @@ from tilewright.compiler.graph.onnx_operators import OnnxSlice
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.normal.rules.normal_form import normalise
 from tilewright.compiler.onnx.border import border_of, complete_outputs, detach_outputs, keep_types
-from tilewright.compiler.onnx.cleaning import clean, expand_functions, inline_functions
+from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_functions, inline_functions
 from tilewright.compiler.onnx.dialects import check_dialects
 from tilewright.compiler.onnx.faults import check_order, check_types, no_model
 from tilewright.compiler.onnx.half_floats import widen
@@ -103,7 +103,7 @@ def load(model: str | Path | bytes) -> Graph:
     detach_outputs(proto)
     fix_batch(proto)
     proto = expand_functions(proto, _OPERATORS)
-    cleaned, count = infer_shapes(clean(infer_shapes(proto))), len(proto.graph.node)
+    cleaned, count = clean_with_shapes(proto), len(proto.graph.node)
     # What folding has made constant, as the shape of a Reshape, tells the shapes of what follows, which fold then.
     while any(node.op_type == "Shape" for node in cleaned.graph.node) and len(cleaned.graph.node) < count:
         cleaned, count = infer_shapes(clean(cleaned)), len(cleaned.graph.node)

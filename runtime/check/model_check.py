@@ -161,8 +161,9 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
             raise
         return _refused(model, machine, refusals)
     cycles, tail = predict_layer_cycles(job_of_compiled(compiled, network.name), design.timing)
-    noisy = source.ranges is not None and source.ranges.kind is RangesKind.NOISE
-    warnings = (*(source.notes if noisy else ()), *about_model)
+    ranges = source.ranges
+    noisy = ranges is not None and ranges.kind is RangesKind.NOISE
+    warnings = (*(source.notes if noisy else () if ranges is None else ranges.remarks), *about_model)
     return Check(model=model.stem, machine=machine.name, layers=_layers(compiled, cycles, tail), tail_cycles=tail,
                  refusals=(), warnings=warnings, memory=memory)
 

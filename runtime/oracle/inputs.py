@@ -20,7 +20,7 @@ from tilewright.tools.files import reason
 
 __all__ = [
     "MAX_FILE_BYTES", "ONNX_TYPES", "UNREADABLE", "Inputs", "NodeArg", "check_inputs", "digit", "node_arg",
-    "node_args", "picture", "random_inputs", "read_arrays", "read_inputs",
+    "node_args", "picture", "random_inputs", "read_arrays", "read_inputs", "safely",
 ]
 
 MAX_FILE_BYTES = 2**30
@@ -94,11 +94,30 @@ def check_inputs(inputs: Mapping[str, np.ndarray], expected: Sequence[NodeArg],
             raise InputError(f"Input {argument.name!r} must hold numbers, not NaN, as at index {place}")
 
 
+def safely(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return ``array`` with another type where each number stays the one that it is; as it is where that cannot be.
+
+    Floats become float32 by rounding to its digits, integers any type that holds them all, and so do truth values.
+    """
+    if array.dtype == dtype or array.dtype.kind not in "fiub" or dtype.kind not in "fiu":
+        return array
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore"):    # it becomes infinite, which is looked for
+            return array.astype(dtype) if dtype.kind == "f" else array
+    least, most = (int(array.min()), int(array.max())) if array.size else (0, 0)
+    if dtype.kind == "f":
+        held = max(-least, most) <= 2 ** (np.finfo(dtype).nmant + 1)
+    else:
+        held = np.iinfo(dtype).min <= least and most <= np.iinfo(dtype).max
+    return array.astype(dtype) if held else array
+
+
 def read_inputs(path: Path, expected: Sequence[NodeArg], unread: Collection[str] = (),
                 defaults: Collection[str] = ()) -> dict[str, np.ndarray]:
     """Return the inputs in an ``.npz`` file (arrays by name) or, for a model with one input, an ``.npy`` file.
 
-    ``unread`` and ``defaults`` are as for :func:`check_inputs`.
+    ``unread`` and ``defaults`` are as for :func:`check_inputs`. Numbers of another type become those of the model where
+    none changes (:func:`safely`).
 
     Raises
     ------
@@ -117,6 +136,8 @@ def read_inputs(path: Path, expected: Sequence[NodeArg], unread: Collection[str]
         raise InputError(f"Input file {str(path)!r} cannot be read: {reason(error)}") from error
     if path.suffix == ".npy":
         inputs = {read[0].name: next(iter(inputs.values()))}
+    types = {argument.name: argument.dtype for argument in expected}
+    inputs = {name: safely(array, types.get(name, array.dtype)) for name, array in inputs.items()}
     check_inputs(inputs, expected, unread=unread, defaults=defaults)
     return inputs
 

@@ -8,7 +8,7 @@ the model computes.
 import math
 import tempfile
 from collections.abc import Callable, Mapping
-from enum import Enum, auto
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,97 +18,71 @@ from onnx import NodeProto, helper, numpy_helper
 from onnxruntime.quantization.quant_utils import add_pre_process_metadata
 
 from tilewright.compiler.errors import ModelTooLargeError
-from tilewright.compiler.onnx.cleaning import clean
+from tilewright.compiler.onnx.cleaning import clean_with_shapes
 from tilewright.compiler.onnx.faults import check_domains
-from tilewright.compiler.onnx.reader import MAX_TENSOR_BYTES, read_model
+from tilewright.compiler.onnx.reader import MAX_TENSOR_BYTES
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.errors import InputError
-from tilewright.runtime.quantise.mixed_graph import float_regions, fold_weights, name_nodes
 from tilewright.runtime.quantise.normalisations import NORMALISING_OPSET, found_apart, put_together
+from tilewright.runtime.quantise.second_quantisation import Levels, fold_weights, name_nodes
 from tilewright.runtime.quantise.vector_normalisations import factor_and_shift, fold_into_products
 from tilewright.tools.files import reason
 
-__all__ = ["OPSET", "Precision", "Rules", "behind_softmax", "precision_of", "prepare"]
+__all__ = ["OPSET", "Prepared", "Rules", "behind_softmax", "prepare"]
 
 OPSET = 17
 """To which older models are brought: quantisation per channel needs 13."""
 
 _LEAST_OPSET = 13
 _IR_VERSION = 8  # of OPSET; from 4 on constants need not be inputs
+_OF_QUANTISATION = ["QDQPropagationTransformer", "DoubleQDQPairsRemover", "WeightBiasQuantization",
+                    "EnsureUniqueDQForNodeUnit"]
+"""Of a partly quantised model these would move, merge and add quantisation, of weights too."""
+
 _SOFTMAX = {"Softmax", "LogSoftmax"}
 _MOVEMENT = {"Flatten", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
-_QUANTISED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "ConvInteger", "MatMulInteger", "QGemm"}
 
 
-class Precision(Enum):
-    """Extent to which a model is quantised."""
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A float model as the quantiser takes it, and the given levels of those of its constants that were quantised."""
 
-    FLOAT = auto()
-    """Float32 throughout, but for the weights at most."""
-
-    MIXED = auto()
-    """Some layers compute in integers and others in float."""
-
-    QUANTISED = auto()
-    """Every product is between integers, or its inputs are no floats."""
+    proto: onnx.ModelProto
+    weights: Mapping[str, Levels]
 
 
-def precision_of(model: Path) -> Precision:
-    """Return how much of a model is quantised.
+def prepare(read: onnx.ModelProto) -> Prepared:
+    """Return a float model, as it was read, as the quantiser takes it; tensors that remain keep their names.
+
+    Of ``read`` the batch is fixed, in place.
 
     Raises
     ------
     CompileError
-        If the file is no valid model.
-    """
-    graph = read_model(model).graph
-    constants = {tensor.name for tensor in graph.initializer}
-    floats = [value for value in graph.input
-              if value.name not in constants and value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT]
-    if not floats and not _floats_of_images(graph):
-        return Precision.QUANTISED
-    constants |= {name for node in graph.node if node.op_type == "Constant" for name in node.output}
-    if not any((node.op_type in _QUANTISED or node.op_type.startswith("QLinear"))
-               and not (node.op_type == "DequantizeLinear" and node.input[0] in constants) for node in graph.node):
-        return Precision.FLOAT
-    return Precision.MIXED if float_regions(graph) else Precision.QUANTISED
-
-
-def _floats_of_images(graph: onnx.GraphProto) -> bool:
-    """Tell whether an input of bytes, as images are, is converted to float by a Cast."""
-    inputs = {value.name for value in graph.input
-              if value.type.tensor_type.elem_type in (onnx.TensorProto.UINT8, onnx.TensorProto.INT8)}
-    return any(node.op_type == "Cast" and node.input[0] in inputs
-               and any(each.name == "to" and each.i == onnx.TensorProto.FLOAT for each in node.attribute)
-               for node in graph.node)
-
-
-def prepare(model: Path) -> onnx.ModelProto:
-    """Return a float model as the quantiser takes it; tensors that remain keep their names.
-
-    Raises
-    ------
-    CompileError
-        If the file is no valid model, or has dynamic dimensions besides the batch.
+        If it has dynamic dimensions besides the batch, or contradicts itself.
     InputError
         If it cannot be brought to a newer opset, or ONNX Runtime refuses it.
     """
-    proto = read_model(model)
-    check_domains(proto.graph)
-    fix_batch(proto)
-    proto = infer_shapes(clean(infer_shapes(proto)))
-    _check_sizes(proto)
-    if fold_weights(proto.graph):
-        proto = infer_shapes(proto)
-    proto = _optimise(_with_normalisations(_upgrade(proto)))
+    check_domains(read.graph)
+    fix_batch(read)
+    cleaned = clean_with_shapes(read)
+    _check_sizes(cleaned)
+    weights = fold_weights(cleaned.graph)
+    shapes = _shapes_of(cleaned.graph)
+    proto = _optimise(_with_normalisations(_upgrade(cleaned)))
     if fold_into_products(proto.graph):
         proto = _optimise(proto)
     for rules in (_NORMALISATION, _SCALING):
-        if _rewrite(proto, rules):
+        if _rewrite(proto, rules, shapes):
             proto = _optimise(proto)
     name_nodes(proto.graph)
     add_pre_process_metadata(proto)
-    return infer_shapes(proto)
+    return Prepared(proto, weights)
+
+
+def _shapes_of(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
+    return {value.name: tuple(extent.dim_value for extent in value.type.tensor_type.shape.dim)
+            for value in (*graph.input, *graph.value_info, *graph.output) if value.type.tensor_type.HasField("shape")}
 
 
 def _check_sizes(proto: onnx.ModelProto) -> None:
@@ -166,7 +140,8 @@ def _optimise(proto: onnx.ModelProto) -> onnx.ModelProto:
         path = Path(folder, "optimised.onnx")
         options.optimized_model_filepath = str(path)
         try:
-            onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+            onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"],
+                                         disabled_optimizers=_OF_QUANTISATION)
         except Exception as error:
             raise InputError(f"Model cannot be quantised, because ONNX Runtime rejects it: {reason(error)}") from error
         return onnx.load(path)
@@ -177,11 +152,13 @@ _Rewritten = tuple[list[NodeProto], dict[str, np.ndarray]] | None
 """Nodes in place of one, and new constants by name; None where a rule does not apply."""
 
 
-def _rewrite(proto: onnx.ModelProto, rules: "Rules") -> bool:
+def _rewrite(proto: onnx.ModelProto, rules: "Rules", shapes: "_Shapes") -> bool:
     """Apply ``rules`` to every node, in place; tell whether one applied."""
     graph = proto.graph
-    shapes = {value.name: tuple(extent.dim_value for extent in value.type.tensor_type.shape.dim)
-              for value in (*graph.input, *infer_shapes(proto).graph.value_info)}
+    known = shapes.keys() | {tensor.name for tensor in graph.initializer}
+    if any(node.op_type in rules and not set(node.input) - {""} <= known for node in graph.node):
+        # Optimisation has made tensors of its own.
+        shapes = {**_shapes_of(infer_shapes(proto).graph), **shapes}
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     nodes: list[NodeProto] = []
     changed = False

@@ -6,12 +6,15 @@ from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
+import onnx
 
-from tilewright.compiler.onnx.reader import read_model
-from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.tools.toolchain import cache_folder
 
-__all__ = ["METADATA_KEY", "Quantised", "RangesKind", "RangesOrigin", "facts_of", "quantised_files", "quantised_here"]
+__all__ = ["METADATA_KEY", "Quantised", "RangesKind", "RangesOrigin", "ReadModel", "quantised_files", "quantised_here",
+           "ranges_of"]
+
+ReadModel = onnx.ModelProto
+"""A model as `compiler.onnx.reader.read_model` returns it."""
 
 METADATA_KEY = "tilewright.calibration"
 """The key of an ONNX file's metadata under which :class:`RangesOrigin` is kept."""
@@ -26,11 +29,15 @@ class RangesKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RangesOrigin:
-    """The values that the ranges of a model were measured on: their kind, how many samples, and from where."""
+    """The values that the ranges of a model were measured on: their kind, how many samples, and from where.
+
+    ``remarks`` are sentences on what is odd about them, or was done to them.
+    """
 
     kind: RangesKind
     samples: int
     source: str
+    remarks: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -50,7 +57,8 @@ class RangesOrigin:
         """Return the origin that an ONNX file's metadata state; None if they are not ours."""
         try:
             found = json.loads(text)
-            return cls(RangesKind(found["kind"]), int(found["samples"]), str(found["source"]))
+            return cls(RangesKind(found["kind"]), int(found["samples"]), str(found["source"]),
+                       tuple(map(str, found.get("remarks", ()))))
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
 
@@ -67,11 +75,19 @@ class Quantised:
         The prepared float original; tensors that both have share their names.
     samples : Path
         Archive of up to 32 of the calibration samples: arrays by input, (samples, *shape of the input).
+    origin : Path
+        What the int8 model's metadata say of its ranges, as JSON, beside it: to read that needs no model.
     """
 
     model: Path
     float_model: Path
     samples: Path
+    origin: Path
+
+    @property
+    def ranges(self) -> RangesOrigin | None:
+        """The source of the ranges."""
+        return RangesOrigin.of_text(self.origin.read_text(encoding="utf-8"))
 
     def feeds(self, most: int | None = None) -> list[dict[str, np.ndarray]]:
         """Return the inputs of a run for each sample kept, or for the first ``most``."""
@@ -85,7 +101,8 @@ class Quantised:
 def quantised_files(key: str, stem: str) -> Quantised:
     """Return the cached files of model ``stem``, quantised under the hash ``key``."""
     folder = _folder() / key
-    return Quantised(folder / f"{stem}.onnx", folder / "float" / f"{stem}.onnx", folder / "samples.npz")
+    return Quantised(folder / f"{stem}.onnx", folder / "float" / f"{stem}.onnx", folder / "samples.npz",
+                     folder / "ranges.json")
 
 
 def quantised_here(model: Path) -> Quantised | None:
@@ -94,17 +111,10 @@ def quantised_here(model: Path) -> Quantised | None:
     return quantised_files(model.parent.name, model.stem) if model.parent.parent == _folder() else None
 
 
-def facts_of(model: Path) -> tuple[RangesOrigin | None, tuple[str, ...]]:
-    """Return the metadata of an ONNX file: the source of its ranges, if quantised here, and changes when it was read.
-
-    Raises
-    ------
-    CompileError
-        If the file is no valid model.
-    """
-    proto = read_model(model)
+def ranges_of(proto: onnx.ModelProto) -> RangesOrigin | None:
+    """Return the source of a model's ranges, if it was quantised here; its metadata tell."""
     text = {each.key: each.value for each in proto.metadata_props}.get(METADATA_KEY)
-    return None if text is None else RangesOrigin.of_text(text), notes_of(proto)
+    return None if text is None else RangesOrigin.of_text(text)
 
 
 def _folder() -> Path:

@@ -1,13 +1,13 @@
 """Samples that determine a float model's ranges: read from a file and checked, or noise with a warning."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from tilewright.errors import InputError
-from tilewright.runtime.oracle.inputs import MAX_FILE_BYTES, UNREADABLE, NodeArg, read_arrays
+from tilewright.runtime.oracle.inputs import MAX_FILE_BYTES, UNREADABLE, NodeArg, read_arrays, safely
 from tilewright.runtime.quantise.quantised_model import RangesKind, RangesOrigin
 from tilewright.tools.files import reason
 
@@ -55,15 +55,17 @@ def read_limited(path: Path) -> bytes:
         raise InputError(f"Calibration file {str(path)!r} cannot be read: {reason(error)}") from error
 
 
-def read_calibration(path: Path, expected: Sequence[NodeArg]) -> Calibration:
+def read_calibration(path: Path, expected: Sequence[NodeArg], unread: Collection[str] = ()) -> Calibration:
     """Return the samples in an ``.npz`` file (arrays by input name) or, for a model with one input, an ``.npy`` file.
 
-    An ``.npz`` with one array serves a model with one input whatever its name.
+    An ``.npz`` with one array serves a model with one input whatever its name. Numbers of another type become those of
+    the model where none changes (`runtime.oracle.inputs.safely`); what is odd about samples is told as remarks. Inputs
+    that are ``unread`` may be left out.
 
     Raises
     ------
     InputError
-        If the file cannot be read, or an array has another type or shape, no samples, or values that are no numbers.
+        If the file cannot be read, or an array has another name, type or shape, no samples, or values that are none.
     """
     if path.suffix not in (".npz", ".npy"):
         raise InputError(f"Calibration file must end in .npz or .npy, not {path.name!r}")
@@ -71,19 +73,24 @@ def read_calibration(path: Path, expected: Sequence[NodeArg]) -> Calibration:
         arrays = read_arrays(path)
     except UNREADABLE as error:
         raise InputError(f"Calibration file {str(path)!r} cannot be read: {reason(error)}") from error
-    names = [argument.name for argument in expected]
+    names = [argument.name for argument in expected if argument.name not in unread or argument.name in arrays]
     if len(arrays) == len(names) == 1:
         arrays = {names[0]: next(iter(arrays.values()))}
     if set(arrays) != set(names):
         raise InputError(f"Calibration file {str(path)!r} must hold the arrays {', '.join(names)}, not "
                          f"{', '.join(arrays) or 'none'}")
-    checked = {argument.name: _samples(argument, arrays[argument.name]) for argument in expected}
+    given = [argument for argument in expected if argument.name in names]
+    checked = {argument.name: _samples(argument, arrays[argument.name]) for argument in given}
+    remarks = [remark for argument in given if argument.name not in unread
+               for remark in _remarks(argument.name, arrays[argument.name].dtype, checked[argument.name])]
     counts = {name: len(array) for name, array in checked.items()}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{name!r} has {count}" for name, count in counts.items())
         raise InputError(f"Calibration arrays must all hold the same number of samples; {listed}")
-    count = len(next(iter(checked.values())))
-    return Calibration(checked, RangesOrigin(RangesKind.SAMPLES, count, path.name))
+    count = max(counts.values(), default=1)
+    checked |= {argument.name: np.zeros((count, *argument.shape), argument.dtype)
+                for argument in expected if argument.name not in names}
+    return Calibration(checked, RangesOrigin(RangesKind.SAMPLES, count, path.name, tuple(remarks)))
 
 
 def _samples(argument: NodeArg, array: np.ndarray) -> np.ndarray:
@@ -91,8 +98,11 @@ def _samples(argument: NodeArg, array: np.ndarray) -> np.ndarray:
     shape = argument.shape
     batched = len(shape) > 1 and shape[0] == 1
     wanted = f"(samples, {', '.join(map(str, shape[1:] if batched else shape))})"
+    given, array = array.dtype, safely(array, argument.dtype)
     if array.dtype != argument.dtype:
-        raise InputError(f"Calibration array {argument.name!r} must be {argument.dtype}, not {array.dtype}")
+        wide = f" with values from {array.min()} to {array.max()}" if given.kind in "iu" and array.size else ""
+        raise InputError(f"Calibration array {argument.name!r} must be {argument.dtype}, or hold numbers that "
+                         f"{argument.dtype} holds, not {given}{wide}")
     if batched and array.ndim == len(shape) and array.shape[1:] == shape[1:]:
         array = array[:, np.newaxis]
     if array.ndim != len(shape) + 1 or array.shape[1:] != shape:
@@ -106,21 +116,41 @@ def _samples(argument: NodeArg, array: np.ndarray) -> np.ndarray:
     return array
 
 
-def noise(expected: Sequence[NodeArg]) -> Calibration:
+def _remarks(name: str, given: np.dtype, samples: np.ndarray) -> Iterator[str]:
+    """Yield a sentence on each thing that is odd about the ``samples`` of an input, which came as type ``given``."""
+    if given.kind in "iu" and samples.dtype.kind == "f":
+        yield (f"array {name!r} of {given} was taken as {samples.dtype}, {samples.min():g} to {samples.max():g}, "
+               "without scaling; give it as the network was trained, if that was with other numbers")
+    flat = samples.reshape(len(samples), -1)
+    zero = [index for index, sample in enumerate(flat) if not sample.any()]
+    same = [] if flat.shape[1] == 1 else [index for index, sample in enumerate(flat)
+                                          if sample.any() and (sample == sample[0]).all()]
+    for found, what in ((zero, "all zero"), (same, "of one value throughout")):
+        if len(found) == len(samples):
+            yield f"every sample of {name!r} is {what}, so ranges mean nothing; give samples of real data"
+        elif found:
+            yield (f"{len(found)} of {len(samples)} samples of {name!r} are {what}, as sample {found[0]} is, and tell "
+                   "little of ranges; leave them out, if they are no real data")
+    if len(samples) > 1 and len(zero) + len(same) < len(samples) and (flat == flat[0]).all():
+        yield (f"all {len(samples)} samples of {name!r} are equal, so ranges are those of one; give samples that "
+               "differ as the data do")
+
+
+def noise(expected: Sequence[NodeArg], unread: Collection[str] = ()) -> Calibration:
     """Return seeded noise for every input, ``NOISE_SAMPLES`` of it: images are smooth, as `models.images` has them.
 
     Raises
     ------
     InputError
-        If an input is neither float32 nor of 8 bits: nothing sensible can be made up for it.
+        If an input is neither float32 nor of 8 bits, and not ``unread``: nothing sensible can be made up for it.
     """
     rng = np.random.default_rng(_SEED)
     for argument in expected:
-        if argument.dtype not in (np.float32, *_BYTES):
+        if argument.dtype not in (np.float32, *_BYTES) and argument.name not in unread:
             raise InputError(f"Input {argument.name!r} is {argument.dtype}, for which no values can be generated; give "
                              "samples with --calibrate FILE")
-    arrays = {argument.name: np.stack([_made_up(argument, rng) for _ in range(NOISE_SAMPLES)])
-              for argument in expected}
+    arrays = {argument.name: np.zeros((NOISE_SAMPLES, *argument.shape), argument.dtype) if argument.name in unread
+              else np.stack([_made_up(argument, rng) for _ in range(NOISE_SAMPLES)]) for argument in expected}
     return Calibration(arrays, RangesOrigin(RangesKind.NOISE, NOISE_SAMPLES, f"smooth noise, seed {_SEED}"))
 
 

@@ -16,6 +16,7 @@ from tilewright.compiler.compile import compile_file
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.network.layers import CoreLayer
 from tilewright.compiler.network.reference import run_layer, run_network
+from tilewright.compiler.onnx.reader import read_model
 from tilewright.isa.machine import PRESETS
 from tilewright.models import builtin
 from tilewright.runtime.compare import layer_report as layer_comparison
@@ -273,7 +274,7 @@ def test_the_noise_measured_is_that_of_the_definition(tmp_path):
     from tilewright.runtime.quantise.quantiser import quantise
 
     onnx.save(classifier(seed=2), tmp_path / "net.onnx")
-    quantised = quantise(tmp_path / "net.onnx", None, Silence())
+    quantised = quantise(read_model(tmp_path / "net.onnx"), tmp_path / "net.onnx", None, Silence())
     network, *_ = prepared(quantised.model, BASE)
     error = quantisation_error(quantised, network, Silence())
     assert error.samples == 16
@@ -297,7 +298,7 @@ def test_of_a_part_of_a_concatenation_the_noise_is_that_of_its_channels(tmp_path
     x = builder.input((1, 3, 8, 8))
     joined = builder.node("Concat", builder.conv(x, 3, 5), builder.node("Relu", builder.conv(x, 3, 7)), axis=1)
     onnx.save(builder.finish(builder.conv(joined, 12, 4)), tmp_path / "net.onnx")
-    quantised = quantise(tmp_path / "net.onnx", None, Silence())
+    quantised = quantise(read_model(tmp_path / "net.onnx"), tmp_path / "net.onnx", None, Silence())
     network, *_ = prepared(quantised.model, BASE)
     ratios = {each.layer: each.sqnr for each in quantisation_error(quantised, network, Silence()).layers}
     signal, noise = np.zeros(2), np.zeros(2)

@@ -17,6 +17,7 @@ from tilewright.runtime.oracle.inputs import (
     node_args,
     random_inputs,
     read_inputs,
+    safely,
 )
 
 IMAGE = NodeArg("image", (1, 1, 2, 3), "tensor(float)")
@@ -124,3 +125,24 @@ def test_random_inputs_cover_the_quantised_range(dtype, zero_point):
     assert set(np.unique(levels)) == set(range(-128, 128))
     np.testing.assert_array_equal(made.arrays["image"], random_inputs([tensor]).arrays["image"])
     assert made.origin == "random values over the quantised range, seed 0"
+
+
+@pytest.mark.parametrize(("given", "wanted", "changed"), [
+    (np.array([1.5, 1e-3]), np.float32, True), (np.array([1.5], np.float16), np.float32, True),
+    (np.array([0, 255], np.uint8), np.float32, True), (np.array([2**24]), np.float32, True),
+    (np.array([2**24 + 1]), np.float32, False), (np.array([2**31 - 1, -(2**31)]), np.int32, True),
+    (np.array([2**31]), np.int32, False), (np.array([-1]), np.uint8, False), (np.array([], np.int64), np.int8, True),
+    (np.array([1.0]), np.int32, False), (np.array([True, False]), np.uint8, True),
+    (np.array([1j]), np.float32, False), (np.array(["1"]), np.float32, False),
+])
+def test_numbers_become_another_type_where_none_changes(given, wanted, changed):
+    found = safely(given, np.dtype(wanted))
+    assert found.dtype == (wanted if changed else given.dtype)
+    np.testing.assert_array_equal(found, given.astype(wanted) if changed else given)
+
+
+def test_an_input_file_may_hold_numbers_of_another_type(tmp_path):
+    expected = [NodeArg("image", (1, 2), "tensor(float)"), NodeArg("index", (1,), "tensor(int32)")]
+    np.savez(tmp_path / "x.npz", image=np.array([[0.5, 2.0]]), index=np.array([7]))
+    assert {name: array.dtype for name, array in read_inputs(tmp_path / "x.npz", expected).items()} == {
+        "image": np.float32, "index": np.int32}

@@ -8,8 +8,7 @@ import pytest
 from tilewright.isa.machine import PRESETS
 from tilewright.models.light import light
 from tilewright.runtime.compare.layer_report import compare_layers
-from tilewright.runtime.model_source import ModelSource
-from tilewright.runtime.quantise.quantiser import quantise
+from tilewright.runtime.model_source import ModelSource, find_model
 from tilewright.tools.progress import Silence
 
 # Not vgg19, whose fully connected layers take half a gigabyte as floats; those of the last two take 2 to 3 in all.
@@ -22,8 +21,8 @@ STRUCTURES = ("squeezenet", "shufflenet", "inception_v1", "inception_v2", "resne
 def test_a_published_structure_runs_from_float_to_the_engine(name, tmp_path, monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
     onnx.save(light(name), tmp_path / f"{name}.onnx")
-    quantised = quantise(tmp_path / f"{name}.onnx", None, Silence())
-    comparison = compare_layers(ModelSource.of(quantised.model), PRESETS["base"], "fast", None, steps=Silence())
+    quantised = find_model(str(tmp_path / f"{name}.onnx"), Silence())
+    comparison = compare_layers(ModelSource.of(quantised.path), PRESETS["base"], "fast", None, steps=Silence())
     assert comparison.matches, comparison.found.divergence
     rows = comparison.found.rows
     assert {row.engine for row in rows} == {"equal"}

@@ -1,5 +1,6 @@
 """Float models are quantised with samples or noise and say with which; samples that do not fit are refused."""
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -11,17 +12,19 @@ from tests.cli.test_app import invoke, refused
 from tests.compile_times import relus
 from tests.support.float_models import FloatBuilder, classifier
 from tilewright.compiler.errors import ModelTooLargeError, UnsupportedModelError
+from tilewright.compiler.onnx.reader import read_model
 from tilewright.errors import InputError
 from tilewright.isa.machine import PRESETS
+from tilewright.models import static_quantiser
 from tilewright.runtime.compared_run import run_model
 from tilewright.runtime.model_source import ModelSource, find_model
 from tilewright.runtime.oracle import inputs
 from tilewright.runtime.oracle.onnx_runtime import Reference, session
-from tilewright.runtime.quantise import quantiser as post_training
+from tilewright.runtime.quantise import quantiser
 from tilewright.runtime.quantise import samples as calibration
-from tilewright.runtime.quantise.float_graph import Precision, precision_of, prepare
+from tilewright.runtime.quantise.float_graph import prepare
+from tilewright.runtime.quantise.float_regions import Precision, precision_of
 from tilewright.runtime.quantise.quantised_model import quantised_here
-from tilewright.runtime.quantise.quantiser import quantise
 from tilewright.tools.progress import Silence
 
 SHAPE = (3, 12, 10)
@@ -37,6 +40,10 @@ def cache(monkeypatch, tmp_path_factory):
 def model(tmp_path):
     onnx.save(classifier(), tmp_path / "net.onnx")
     return tmp_path / "net.onnx"
+
+
+def quantise(model, calibrate, steps):
+    return quantiser.quantise(read_model(model), model, calibrate, steps)
 
 
 def samples(count=4, seed=1):
@@ -156,7 +163,7 @@ def mixed():
 
 def test_rewritten_operators_compute_the_same(tmp_path):
     onnx.save(mixed(), tmp_path / "mixed.onnx")
-    prepared = prepare(tmp_path / "mixed.onnx")
+    prepared = prepare(read_model(tmp_path / "mixed.onnx")).proto
     counts = Counter(node.op_type for node in prepared.graph.node)
     assert counts == {"Conv": 3, "Relu": 3, "Add": 2, "GlobalAveragePool": 2, "Flatten": 1, "ReduceMean": 1}
     feed = {"image": samples(1)}
@@ -186,9 +193,9 @@ def test_softmax_and_what_moves_its_result_stay_in_float(tmp_path):
 
 def test_the_same_model_and_samples_are_quantised_once(model, monkeypatch, tmp_path):
     first = quantise(model, None, Silence())
-    monkeypatch.setattr(post_training, "quantize_static", lambda *_, **__: pytest.fail("quantised again"))
+    monkeypatch.setattr(static_quantiser, "quantize_static", lambda *_, **__: pytest.fail("quantised again"))
     with monkeypatch.context() as context:
-        context.setattr(post_training.float_graph, "prepare", lambda _: pytest.fail("prepared again"))
+        context.setattr(quantiser.float_graph, "prepare", lambda _: pytest.fail("prepared again"))
         assert quantise(model, None, Silence()) == first
     np.save(tmp_path / "samples.npy", samples())
     with pytest.raises(pytest.fail.Exception):
@@ -221,7 +228,7 @@ def test_images_of_bytes_are_quantised_like_floats(tmp_path, kind, calibrated):
     onnx.save(made, tmp_path / "bytes.onnx")
     dtype = np.uint8 if kind == TensorProto.UINT8 else np.int8
     np.save(tmp_path / "images.npy", np.random.default_rng(1).integers(0, 127, (3, 3, 8, 8)).astype(dtype))
-    assert precision_of(tmp_path / "bytes.onnx") is Precision.FLOAT
+    assert precision_of(read_model(tmp_path / "bytes.onnx")) is Precision.FLOAT
     options = ["--calibrate", tmp_path / "images.npy"] if calibrated else []
     done = invoke("run", tmp_path / "bytes.onnx", *options)
     assert done.exit_code == 0, done.output
@@ -243,7 +250,7 @@ def test_float_keeps_a_model_as_it_is(model):
 ])
 def test_a_float_model_is_one_of_floats(tmp_path, proto, expected):
     onnx.save(proto, tmp_path / "net.onnx")
-    assert precision_of(tmp_path / "net.onnx") is expected
+    assert precision_of(read_model(tmp_path / "net.onnx")) is expected
 
 
 # ---- what is refused
@@ -252,7 +259,10 @@ def test_a_float_model_is_one_of_floats(tmp_path, proto, expected):
 @pytest.mark.parametrize(("array", "sentence"), [
     (np.zeros((4, 3, 10, 12), np.float32), "must have the shape (samples, 3, 12, 10), not (4, 3, 10, 12)"),
     (np.zeros(SHAPE, np.float32), "must have the shape (samples, 3, 12, 10), not (3, 12, 10)"),
-    (np.zeros((4, *SHAPE)), "must be float32, not float64"),
+    (np.zeros((4, *SHAPE), np.complex64), "must be float32, or hold numbers that float32 holds, not complex64"),
+    (np.full((4, *SHAPE), 2**24 + 1),
+     "must be float32, or hold numbers that float32 holds, not int64 with values from 16777217 to 16777217"),
+    (np.full((4, *SHAPE), 1e300), "must hold only finite numbers, unlike sample 0"),
     (np.zeros((0, *SHAPE), np.float32), "must hold at least one sample, not none"),
     (np.full((2, *SHAPE), np.nan, np.float32), "must hold only finite numbers, unlike sample 0"),
     (np.concatenate([samples(2), np.full((1, *SHAPE), np.inf, np.float32)]),
@@ -262,6 +272,38 @@ def test_samples_that_do_not_fit_are_refused(model, tmp_path, array, sentence):
     np.save(tmp_path / "samples.npy", array)
     said = refused(2, "run", model, "--calibrate", tmp_path / "samples.npy")
     assert said == f"Calibration array 'image' {sentence}"
+
+
+@pytest.mark.parametrize(("array", "sentences"), [
+    (samples().astype(np.float64), ()),
+    (samples().astype(np.float16), ()),
+    (np.arange(4 * 360).reshape(4, *SHAPE).astype(np.uint8), (r"of uint8 was taken as float32, 0 to 255, without",)),
+    (np.stack([*samples(2), np.zeros(SHAPE, np.float32)]), (r"1 of 3 samples of 'image' are all zero, as sample 2",)),
+    (np.zeros((3, *SHAPE), np.float32), (r"every sample of 'image' is all zero",)),
+    (np.full((1, *SHAPE), 2, np.float32), (r"every sample of 'image' is of one value throughout",)),
+    (np.stack([*samples(2), np.ones(SHAPE, np.float32)]), (r"1 of 3 samples of 'image' are of one value",)),
+    (np.repeat(samples(1), 5, axis=0), (r"all 5 samples of 'image' are equal",)),
+])
+def test_what_is_odd_about_samples_is_said(model, tmp_path, array, sentences):
+    np.save(tmp_path / "samples.npy", array)
+    remarks = find_model(str(model), Silence(), calibrate=tmp_path / "samples.npy").ranges.remarks
+    assert len(remarks) == len(sentences)
+    for remark, sentence in zip(remarks, sentences, strict=True):
+        assert re.search(sentence, remark)
+    if sentences:
+        for command in ("run", "check"):
+            done = invoke(command, model, "--calibrate", tmp_path / "samples.npy")
+            assert re.search(sentences[0].split()[-1], done.stdout), done.output
+
+
+def test_an_input_that_nothing_reads_needs_no_samples(tmp_path):
+    builder = FloatBuilder()
+    builder.input((2, 5), "unread", TensorProto.INT32)
+    onnx.save(builder.finish(builder.conv(builder.input((1, *SHAPE)), 3, 4)), tmp_path / "two.onnx")
+    np.savez(tmp_path / "samples.npz", image=samples(3))
+    first = quantise(tmp_path / "two.onnx", tmp_path / "samples.npz", Silence()).feeds()[0]
+    assert {name: array.shape for name, array in first.items()} == {"image": (1, *SHAPE), "unread": (2, 5)}
+    assert set(quantise(tmp_path / "two.onnx", None, Silence()).feeds()[0]) == {"image", "unread"}
 
 
 def test_files_that_hold_no_samples_are_refused(model, tmp_path, monkeypatch):
@@ -325,23 +367,23 @@ def test_an_input_of_integers_needs_samples(tmp_path):
 
 
 def test_a_preparation_that_changes_the_model_is_noticed(model, monkeypatch):
-    def spoilt(file):
-        proto = prepare(file)
-        for tensor in proto.graph.initializer:
+    def spoilt(read):
+        prepared = prepare(read)
+        for tensor in prepared.proto.graph.initializer:
             if len(tensor.dims) == 4:
                 tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(1.01), tensor.name))
-        return proto
+        return prepared
 
-    monkeypatch.setattr(post_training.float_graph, "prepare", spoilt)
+    monkeypatch.setattr(quantiser.float_graph, "prepare", spoilt)
     with pytest.raises(InputError, match=r"changes its outputs by .*--float"):
         quantise(model, None, Silence())
 
 
 def test_a_model_with_more_operators_than_the_quantiser_can_take_is_refused_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(post_training, "_MOST_NODES", 29)
+    monkeypatch.setattr(quantiser, "_MOST_NODES", 29)
     for count in (29, 30):
         onnx.save(relus(count), tmp_path / f"{count}.onnx")
     find_model(str(tmp_path / "29.onnx"), Silence())
-    monkeypatch.setattr(post_training, "quantize_static", None)
+    monkeypatch.setattr(static_quantiser, "quantize_static", None)
     with pytest.raises(InputError, match="operators"):
         find_model(str(tmp_path / "30.onnx"), Silence())

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tilewright.compiler.onnx.reader import read_model
 from tilewright.runtime.oracle.onnx_runtime import session
 from tilewright.runtime.quantise.float_graph import prepare
 
@@ -39,7 +40,7 @@ class Writer:
             [helper.make_tensor_value_info(output, TensorProto.FLOAT, outputs)], self.constants)
         path = folder / "model.onnx"
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
-        found = prepare(path)
+        found = prepare(read_model(path)).proto
         x = self.rng.normal(size=shape).astype(np.float32)
         before, after = (session(each.SerializeToString()).run(None, {"x": x})[0] for each in (onnx.load(path), found))
         np.testing.assert_allclose(after, before, rtol=1e-4, atol=1e-4)

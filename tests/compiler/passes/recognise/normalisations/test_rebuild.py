@@ -10,6 +10,7 @@ from tests.support.exactness import assert_layers
 from tests.support.onnx_models import ModelBuilder
 from tests.support.taken_apart import FORMS, taken_apart
 from tilewright.compiler.network.layers import CoreLayer
+from tilewright.compiler.onnx.reader import read_model
 from tilewright.runtime.oracle.onnx_runtime import session
 from tilewright.runtime.quantise.float_graph import prepare
 
@@ -110,7 +111,7 @@ def test_before_quantisation_a_float_model_gets_the_operator_back(form, opset, t
     proto = model.proto()
     proto.opset_import[0].version = opset
     onnx.save(proto, tmp_path / "net.onnx")
-    prepared = prepare(tmp_path / "net.onnx")
+    prepared = prepare(read_model(tmp_path / "net.onnx")).proto
     operators = [node.op_type for node in prepared.graph.node]
     assert "LayerNormalization" in operators
     assert {"ReduceMean", "Sub", "Sqrt", "Div", "Reciprocal"}.isdisjoint(operators)

@@ -1,0 +1,110 @@
+"""What quantisers leave in float is quantised with samples, and runs as fast as the same network quantised whole."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from onnxruntime.quantization import QuantFormat
+
+from tests.support.partly_quantised import MODELS, before_products, by_static_quantisation, samples
+from tilewright.compiler.network.options import BEST
+from tilewright.isa.machine import PRESETS
+from tilewright.runtime.compared_run import run_model
+from tilewright.runtime.design.design_flags import design_of
+from tilewright.runtime.model_source import ModelSource, find_model
+from tilewright.runtime.oracle.onnx_runtime import session
+from tilewright.runtime.predicted_run import predict_model
+from tilewright.tools.progress import Silence
+
+FORMS = {
+    "convolutions": {"op_types_to_quantize": ["Conv"]},
+    "operators": {"op_types_to_quantize": ["Conv"], "form": QuantFormat.QOperator},
+    "products": {"op_types_to_quantize": ["Conv", "Gemm", "MatMul"]},
+    "results": {"unquantised": ("Conv", "Gemm", "Relu")},
+}
+
+
+CASES = [(name, form) for name in MODELS for form in (*FORMS, "before products")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with the samples, and keep what is quantised apart."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TILEWRIGHT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        folder = tmp_path_factory.mktemp("models")
+        np.save(folder / "samples.npy", samples())
+        yield folder
+
+
+def written(name: str, form: str, folder: Path) -> Path:
+    target = folder / f"{name}-{form.replace(' ', '-')}.onnx"
+    if target.exists():
+        return target
+    model = MODELS[name]()
+    if form == "whole":
+        onnx.save(model, target)
+    elif form == "before products":
+        before_products(model, target)
+    else:
+        by_static_quantisation(model, target, **FORMS[form])
+    return target
+
+
+def quantised(model: Path) -> ModelSource:
+    return find_model(str(model), Silence(), calibrate=model.with_name("samples.npy"))
+
+
+def cycles(source: ModelSource) -> int:
+    return predict_model(source, design_of("base"), BEST, Silence()).report.cycles
+
+
+@pytest.mark.parametrize(("name", "form"), CASES)
+def test_a_part_in_float_costs_no_more_than_in_a_model_quantised_whole(folder, name, form):
+    whole, source = quantised(written(name, "whole", folder)), quantised(written(name, form, folder))
+    assert cycles(source) <= 1.3 * cycles(whole)
+
+
+@pytest.mark.parametrize(("name", "form"), CASES)
+def test_it_computes_nearly_what_the_float_model_does(folder, name, form):
+    exact, rounded = (np.concatenate([session(path).run(None, {"image": image})[0]
+                                      for image in samples()[:, np.newaxis]])
+                      for path in (written(name, "whole", folder), quantised(written(name, form, folder)).path))
+    assert np.abs(exact - rounded).max() < 0.1 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_layer_is_equal_to_onnx_runtime(folder, name):
+    done = run_model(quantised(written(name, "before products", folder)), PRESETS["base"], "fast", None)
+    assert done.comparison.matches, done.comparison
+
+
+@pytest.mark.parametrize(("name", "form"), [case for case in CASES if case[1] != "operators"])
+def test_a_bias_has_the_scale_of_what_its_product_multiplies(folder, name, form):
+    """ONNX Runtime's integer kernels take it for granted, whatever the model says."""
+    graph = onnx.load(quantised(written(name, form, folder)).path).graph
+    values = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    makers = {node.output[0]: node for node in graph.node if node.op_type == "DequantizeLinear"}
+    biased = [node for node in graph.node if node.op_type in ("Conv", "ConvTranspose", "Gemm")
+              and len(node.input) > 2 and node.input[2] in makers]
+    assert biased
+    for node in biased:
+        x, weights, bias = (values[makers[each].input[1]].astype(np.float64) for each in node.input)
+        np.testing.assert_allclose(bias, np.broadcast_to(x * weights, bias.shape), rtol=1e-5)
+
+
+@pytest.mark.parametrize("form", [*FORMS, "before products"])
+def test_given_quantisation_and_names_stay(folder, form):
+    """The names that the quantiser makes are often there, from the first time."""
+    path = written("decoder", form, folder)
+    before, after = onnx.load(path).graph, onnx.load(quantised(path).path).graph
+    given = {tensor.name: tensor for tensor in before.initializer if tensor.data_type == onnx.TensorProto.INT8}
+    kept = [numpy_helper.to_array(tensor).tobytes() for tensor in after.initializer]
+    assert all(numpy_helper.to_array(tensor).tobytes() in kept for tensor in given.values())
+    levels = {name for node in before.node if node.op_type == "QuantizeLinear" for name in node.output}
+    assert levels <= {name for node in after.node for name in node.output}
+    names = [node.name for node in after.node]
+    assert len(names) == len(set(names))
+    assert not any(":given" in name for node in after.node for name in (node.name, *node.input, *node.output))
