@@ -19,6 +19,7 @@ from tilewright.runtime.batches import feeds
 from tilewright.runtime.execution.engines import EngineName, show_rate
 from tilewright.runtime.execution.job import Job
 from tilewright.runtime.execution.report import Report
+from tilewright.runtime.float_remarks import float_remarks
 from tilewright.runtime.model_source import ModelSource, choose_inputs
 from tilewright.runtime.oracle.comparison import Comparison, Output, compare, compare_outputs
 from tilewright.runtime.oracle.conversion import quantise_input
@@ -80,7 +81,8 @@ def run_session(session: InferenceSession, source: ModelSource, input_file: Path
         comparison = _compared(session, computed, expected)
     report = replace(session.report, matches_reference=comparison.matches, judged=comparison.of_layers,
                      judged_outputs=comparison.of_outputs,
-                     notes=(*source.notes, f"input: {inputs.origin}", *expected[0].notes, *far, str(comparison)))
+                     notes=(*source.notes, *float_remarks(source, session.report.layers), f"input: {inputs.origin}",
+                            *expected[0].notes, *far, str(comparison)))
     return ComparedRun(report=report, comparison=comparison, outputs=computed,
                        statistics=tensor_statistics(session.layers, session.tensors, session.zero_points),
                        job=session.job, times=session.times)

@@ -14,7 +14,7 @@ from tilewright.errors import InputError, nearest
 from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED, builtin, is_large, large_file
 from tilewright.runtime.oracle.conversion import as_type
 from tilewright.runtime.oracle.inputs import Inputs, digit, node_args, picture, random_inputs, read_inputs
-from tilewright.runtime.quantise.float_regions import Precision, float_regions, precision_of
+from tilewright.runtime.quantise.float_regions import Precision, float_regions, left_in_float, precision_of
 from tilewright.runtime.quantise.quantised_model import (
     Quantised,
     RangesOrigin,
@@ -60,6 +60,8 @@ class ModelSource:
         Source of its ranges, if it was quantised here, wherever it lies now.
     reading : tuple of str
         Sentences on what was changed when it was read.
+    in_float : frozenset of str
+        Nodes of a partly quantised model that are left in float and could be quantised; see `float_remark`.
     """
 
     path: Path
@@ -67,6 +69,7 @@ class ModelSource:
     quantised: Quantised | None = None
     ranges: RangesOrigin | None = None
     reading: tuple[str, ...] = ()
+    in_float: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, path: Path) -> "ModelSource":
@@ -85,7 +88,10 @@ class ModelSource:
         """Return the source of any other file, which holds ``model``."""
         ranges = ranges_of(model)
         origin = ModelOrigin.FILE if ranges is None else ModelOrigin.QUANTISED
-        return cls(path, origin, quantised_here(path), ranges, notes_of(model))
+        reading = notes_of(model)
+        mendable = origin is ModelOrigin.FILE and DYNAMIC_NOTE not in reading
+        return cls(path, origin, quantised_here(path), ranges, reading,
+                   left_in_float(model.graph) if mendable else frozenset())
 
     @property
     def notes(self) -> tuple[str, ...]:

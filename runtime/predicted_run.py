@@ -9,6 +9,7 @@ from tilewright.runtime.compared_run import ComparedRun
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.job import job_of_compiled
 from tilewright.runtime.execution.prediction import predict_with_times
+from tilewright.runtime.float_remarks import float_remarks
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.oracle.comparison import Comparison
 from tilewright.tools.progress import Steps
@@ -35,6 +36,7 @@ def predict_model(source: ModelSource, design: Design, options: Options, steps: 
         report, times = predict_with_times(job, design.timing, design.pricing)
     note = "no values were computed or compared; toggles are those of typical data"
     comparison = Comparison.of_nothing([(layer.name, layer.output) for layer in job.layers], "no values were computed")
-    report = replace(report, judged=comparison.of_layers, notes=(*source.notes, note))
+    report = replace(report, judged=comparison.of_layers,
+                     notes=(*source.notes, *float_remarks(source, report.layers), note))
     return ComparedRun(report=report, outputs={}, statistics=(), comparison=comparison,
                        explanation=explain(compiled), job=job, times=times)

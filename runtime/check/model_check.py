@@ -26,6 +26,7 @@ from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.core_share import CorePart, CoreShare, core_share
 from tilewright.runtime.execution.job import job_of_compiled
 from tilewright.runtime.execution.prediction import predict_layer_cycles
+from tilewright.runtime.float_remarks import float_remarks
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.quantise.quantised_model import RangesKind
 
@@ -163,9 +164,11 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
     cycles, tail = predict_layer_cycles(job_of_compiled(compiled, network.name), design.timing)
     ranges = source.ranges
     noisy = ranges is not None and ranges.kind is RangesKind.NOISE
-    warnings = (*(source.notes if noisy else () if ranges is None else ranges.remarks), *about_model)
-    return Check(model=model.stem, machine=machine.name, layers=_layers(compiled, cycles, tail), tail_cycles=tail,
-                 refusals=(), warnings=warnings, memory=memory)
+    layers = _layers(compiled, cycles, tail)
+    warnings = (*(source.notes if noisy else () if ranges is None else ranges.remarks),
+                 *float_remarks(source, layers), *about_model)
+    return Check(model=model.stem, machine=machine.name, layers=layers, tail_cycles=tail, refusals=(),
+                 warnings=warnings, memory=memory)
 
 
 def _refused(model: Path, machine: Machine, refusals: list[Refusal]) -> Check:

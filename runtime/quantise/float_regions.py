@@ -15,7 +15,8 @@ from onnx import NodeProto, TensorProto
 
 from tilewright.compiler.graph.onnx_names import BINARY, CHOICES, UNARY
 
-__all__ = ["OPERATORS", "GraphRegion", "Precision", "constant_names", "float_regions", "is_quantised", "precision_of"]
+__all__ = ["OPERATORS", "GraphRegion", "Precision", "constant_names", "float_regions", "is_quantised",
+           "left_in_float", "precision_of"]
 
 OPERATORS = (
     "Add", "AveragePool", "Clip", "Concat", "Conv", "ConvTranspose", "Flatten", "Gemm", "GlobalAveragePool",
@@ -82,6 +83,19 @@ def is_quantised(graph: onnx.GraphProto) -> bool:
 def float_regions(graph: onnx.GraphProto) -> list[GraphRegion]:
     """Return the regions of a graph that are computed in float, and of which something can be quantised."""
     return [region for region in _regions(graph) if region.is_float]
+
+
+def left_in_float(graph: onnx.GraphProto) -> frozenset[str]:
+    """Return the nodes of the float regions of a partly quantised graph, with those that quantise for them, by name.
+
+    Of a node without a name it is its result's.
+    """
+    if not is_quantised(graph):
+        return frozenset()
+    inside = [graph.node[index] for region in float_regions(graph) for index in region.nodes]
+    near = {name for node in inside for name in (*node.input, *node.output)}
+    borders = [node for node in graph.node if _is_border(node) and near & {*node.input, *node.output}]
+    return frozenset(node.name or node.output[0] for node in (*inside, *borders))
 
 
 def constant_names(graph: onnx.GraphProto) -> set[str]:
