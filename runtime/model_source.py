@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tilewright.compiler.network.layers import TensorInfo, UnreadInput
 from tilewright.compiler.onnx.foreign_formats import foreign_folder
-from tilewright.compiler.onnx.reader import DYNAMIC_NOTE, read_model
-from tilewright.compiler.onnx.reading_notes import is_of_form, notes_of
+from tilewright.compiler.onnx.reader import DYNAMIC_NOTE, QONNX_NOTE, read_model
+from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.errors import InputError, nearest
 from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED, builtin, is_large, large_file
 from tilewright.runtime.oracle.conversion import as_type
@@ -151,10 +151,9 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
 def _is_quantised_unasked(source: ModelSource, model: ReadModel) -> bool:
     """Tell whether to quantise the float part of a model without being asked to.
 
-    What had to be changed to be read runs nowhere else as it is. Of it products in float are quantised.
+    QONNX runs nowhere else as it is. Of it products in float are quantised.
     """
-    return any(note != DYNAMIC_NOTE and not is_of_form(note) for note in source.reading) \
-        and any(region.products for region in float_regions(model.graph))
+    return QONNX_NOTE in source.reading and any(region.products for region in float_regions(model.graph))
 
 
 def _named(name: str, steps: Steps, shapes: Shapes) -> tuple[ModelSource, ReadModel | None]:

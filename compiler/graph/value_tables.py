@@ -1,4 +1,4 @@
-"""The compiler's only use of ONNX Runtime: the result of a chain of elementwise operators for each of 256 integers.
+"""ONNX Runtime's kernels in the compiler: the result of a chain of elementwise operators for each of 256 integers.
 
 A function of one quantised tensor into another is a table of 256 entries, whatever it computes in between. ONNX
 Runtime itself fills it, with the fusions and kernels that it would run the chain with in the whole model; so the

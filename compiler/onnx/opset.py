@@ -1,14 +1,100 @@
-"""The opset that a model's own Q and DQ need, and the way there."""
+"""Bring a model to an opset of whose operators ONNX Runtime has kernels: the reference and the quantiser run it there.
+
+onnx knows operators that no released runtime computes, and its helper writes the newest by default. ONNX Runtime says
+itself what it computes. onnx's own converter takes a model down, and refuses where the meaning would change.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
 
 import onnx
+import onnx.version_converter
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
 
 from tilewright.compiler.errors import UnsupportedModelError
+from tilewright.compiler.onnx.reading_notes import add_note
+from tilewright.compiler.onnx.shapes import first_line
 
-__all__ = ["raised"]
+__all__ = ["raised", "with_kernels"]
+
+_DOMAINS = ("", "ai.onnx")
+_QUANTISATION = {"DequantizeLinear", "QuantizeLinear"}
+"""What the quantiser adds to a float model."""
 
 _PER_AXIS, _NARROW_AND_WIDE = 13, 21
 _OF_21 = {onnx.TensorProto.INT16, onnx.TensorProto.UINT16, onnx.TensorProto.INT4, onnx.TensorProto.UINT4}
-_BORDERS = ("QuantizeLinear", "DequantizeLinear")
+
+_OPEN = 2**31 - 1
+"""The end of a kernel's versions while no newer one is known: it then computes the first of them, and no other."""
+
+
+def with_kernels(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model in the newest opset up to its own for which there are kernels, with a note if that is another.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If an operator has another meaning there.
+    """
+    stated = next((each for each in proto.opset_import if each.domain in _DOMAINS), None)
+    if stated is None:
+        return proto
+    used = {node.op_type for node in _nodes(proto.graph) if node.domain in _DOMAINS} | _QUANTISATION
+    missing = sorted(op for op in used if not _computes(op, stated.version))
+    target = next((version for version in range(stated.version, 0, -1)
+                   if all(_computes(op, version) for op in used)), None)
+    if target in (None, stated.version):
+        return proto
+    assert target is not None
+    note = (f"read as of opset {target}, not {stated.version}, of which ONNX Runtime {onnxruntime.__version__} has no "
+            f"{', '.join(missing)}")
+    try:
+        converted = onnx.version_converter.convert_version(proto, target)
+    except (RuntimeError, ValueError) as error:
+        raise UnsupportedModelError(
+            f"Model of opset {stated.version} must be brought to opset {target}, the newest for which ONNX Runtime "
+            f"computes its operators, and onnx's converter cannot: {first_line(error)}",
+            "export it again with an older opset, 17 for one") from error
+    if list(converted.graph.node) == list(proto.graph.node):
+        stated.version = target     # nothing has changed but the number
+        converted = proto
+    add_note(converted, note)
+    return converted
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes of a graph and of those within them."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _nodes(inner)
+
+
+@cache
+def _kernels() -> Mapping[str, frozenset[tuple[int, int]]]:
+    """Return the versions of each of ONNX's operators, first and last, that ONNX Runtime has kernels for."""
+    found: dict[str, set[tuple[int, int]]] = {}
+    for kernel in onnx_runtime.get_all_opkernel_def():
+        if kernel.domain in _DOMAINS:
+            found.setdefault(kernel.op_name, set()).add(tuple(kernel.version_range))
+    return {op: frozenset(ranges) for op, ranges in found.items()}
+
+
+def _computes(op: str, opset: int) -> bool:
+    """Tell whether there is a kernel for an operator as it is in an opset, or it is older than all that there are.
+
+    One without kernels is defined by other operators, or refused elsewhere.
+    """
+    if op not in _kernels():
+        return True
+    try:
+        since = onnx.defs.get_schema(op, opset).since_version
+    except onnx.defs.SchemaError:
+        return op in _QUANTISATION      # as of opset 10: older float models are taken up to it
+    ranges = _kernels()[op]
+    return since <= max(first for first, _ in ranges) or any(first < since <= last < _OPEN for first, last in ranges)
 
 
 def raised(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -40,7 +126,7 @@ def _least(graph: onnx.GraphProto) -> int:
     kinds = {tensor.name: (tensor.data_type, len(tensor.dims)) for tensor in graph.initializer}
     least = 0
     for node in graph.node:
-        if node.op_type not in _BORDERS or node.domain:
+        if node.op_type not in _QUANTISATION or node.domain:
             continue
         least = max(least, 10)
         for name in node.input[1:]:

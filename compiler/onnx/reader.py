@@ -33,13 +33,13 @@ from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_f
 from tilewright.compiler.onnx.dialects import check_dialects
 from tilewright.compiler.onnx.faults import check_order, check_types, no_model
 from tilewright.compiler.onnx.half_floats import widen
-from tilewright.compiler.onnx.opset import raised
+from tilewright.compiler.onnx.opset import raised, with_kernels
 from tilewright.compiler.onnx.order import in_order
 from tilewright.compiler.onnx.qonnx import expand_qonnx, import_domains
 from tilewright.compiler.onnx.reading_notes import SORTED_NOTE, add_note, form_note
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 
-__all__ = ["DYNAMIC_NOTE", "MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "load", "read_model"]
+__all__ = ["DYNAMIC_NOTE", "MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "QONNX_NOTE", "load", "read_model"]
 
 MAX_MODEL_BYTES = 2**31 - 1
 """Limit of a model, external data included; protobuf itself takes no more."""
@@ -110,6 +110,9 @@ def load(model: str | Path | bytes) -> Graph:
     return _build(cleaned).with_(border=border)
 
 
+QONNX_NOTE = "Quant of QONNX is computed as QuantizeLinear, Clip and DequantizeLinear, and compared as such"
+"""Of a model that nothing else runs as it is."""
+
 DYNAMIC_NOTE = ("quantised dynamically: ranges are computed at run time, so the host core computes in float around the "
                 "integer products; to use the datapath, give the float model with --calibrate, or use quantize_static")
 """Of a model in which nothing was changed."""
@@ -118,7 +121,8 @@ DYNAMIC_NOTE = ("quantised dynamically: ranges are computed at run time, so the 
 def read_model(model: str | Path | bytes) -> onnx.ModelProto:
     """Return a model checked and within the limits, its external data in it and its functions inlined.
 
-    Half floats in it are float32, QONNX's operators ONNX's own, its quantisation is in normal form;
+    Half floats in it are float32, QONNX's operators ONNX's own, its opset one that ONNX Runtime computes, and its
+    quantisation is in normal form;
     :func:`~tilewright.compiler.onnx.reading_notes.notes_of` tells what was changed.
 
     Raises
@@ -129,10 +133,11 @@ def read_model(model: str | Path | bytes) -> onnx.ModelProto:
     proto = inline_functions(_parse(model))
     if (expanded := expand_qonnx(proto)) is not None:
         proto = expanded
-        add_note(proto, "Quant of QONNX is computed as QuantizeLinear, Clip and DequantizeLinear, and compared as such")
+        add_note(proto, QONNX_NOTE)
     keep_types(proto)
     if halves := widen(proto):
         add_note(proto, f"computed in float32, not {' and '.join(sorted(halves))} as in the file")
+    proto = with_kernels(proto)
     if any(node.op_type == "DynamicQuantizeLinear" for node in proto.graph.node):
         add_note(proto, DYNAMIC_NOTE)
     return _normal(proto)

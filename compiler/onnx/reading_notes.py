@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import onnx
 
-__all__ = ["NOTES_KEY", "SORTED_NOTE", "add_note", "form_note", "is_of_form", "notes_of"]
+__all__ = ["NOTES_KEY", "SORTED_NOTE", "add_note", "form_note", "notes_of"]
 
 SORTED_NOTE = "nodes put in order: in the file some come before what they read"
 
@@ -32,11 +32,6 @@ def form_note(counts: Mapping[str, int]) -> str:
     """Return the note of a model that rules of the normal form have changed, each so many times."""
     listed = ", ".join(f"{name} {count}" for name, count in counts.items())
     return f"{_FORM} (docs/normal-form.md): {listed}"
-
-
-def is_of_form(note: str) -> bool:
-    """Tell whether a note says only how the model was written: it runs elsewhere as it is."""
-    return note == SORTED_NOTE or note.startswith(_FORM)
 
 
 def notes_of(proto: onnx.ModelProto) -> tuple[str, ...]:

@@ -1,0 +1,105 @@
+"""Models newer than ONNX Runtime's kernels are read in an opset that it computes, and mean the same there."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.compiler.onnx.test_opsets import network, quantised
+from tilewright.compiler.errors import UnsupportedModelError
+from tilewright.compiler.onnx.opset import with_kernels
+from tilewright.compiler.onnx.reader import read_model
+from tilewright.compiler.onnx.reading_notes import notes_of
+from tilewright.isa.machine import PRESETS
+from tilewright.runtime.compared_run import run_model
+from tilewright.runtime.model_source import find_model
+from tilewright.runtime.oracle.onnx_runtime import ONNX_RUNTIME_ERRORS
+from tilewright.runtime.session import InferenceSession
+from tilewright.tools.progress import Silence
+
+NEWEST = onnx.defs.onnx_opset_version()
+
+
+def one(op, opset, constants=None, shape=(1, 4, 4, 4), dtype=TensorProto.FLOAT, **attributes):
+    node = helper.make_node(op, ["x", *(constants or {})], ["y"], "it", **attributes)
+    graph = helper.make_graph([node], "one", [helper.make_tensor_value_info("x", dtype, shape)],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(np.asarray(value), name)
+                               for name, value in (constants or {}).items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def runs(model):
+    try:
+        onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    except ONNX_RUNTIME_ERRORS:
+        return False
+    return True
+
+
+def opset_of(model):
+    return next(each.version for each in model.opset_import if each.domain == "")
+
+
+@pytest.mark.parametrize("opset", range(17, NEWEST + 1))
+def test_a_model_is_changed_where_onnx_runtime_does_not_run_it_and_then_it_does(opset):
+    model = one("DequantizeLinear", opset, {"s": np.float32(0.1)}, dtype=TensorProto.INT8)
+    ran, before = runs(model), model.SerializeToString()
+    read = with_kernels(model)
+    assert runs(read)
+    assert (opset_of(read) == opset) == ran
+    assert bool(notes_of(read)) != ran
+    assert not ran or read.SerializeToString() == before
+
+
+def test_the_newest_opset_that_runs_is_taken():
+    model = one("DequantizeLinear", NEWEST, {"s": np.float32(0.1)}, dtype=TensorProto.INT8)
+    assert not runs(model), "ONNX Runtime has caught up: nothing here is tested"
+    read = with_kernels(model)
+    assert all(not runs(one("DequantizeLinear", opset, {"s": np.float32(0.1)}, dtype=TensorProto.INT8))
+               for opset in range(opset_of(read) + 1, NEWEST + 1))
+
+
+@pytest.mark.parametrize("opset", [7, 9, 12, 17, 23])
+def test_older_models_stay_as_they_are(opset):
+    model = network(opset)
+    before = model.SerializeToString()
+    assert with_kernels(model).SerializeToString() == before
+
+
+def test_metadata_and_names_stay():
+    model = quantised(23)
+    model.opset_import[0].version = NEWEST
+    model.metadata_props.add(key="author", value="someone")
+    names = [node.name for node in model.graph.node]
+    read = with_kernels(model)
+    assert [node.name for node in read.graph.node] == names
+    assert ("author", "someone") in {(each.key, each.value) for each in read.metadata_props}
+
+
+def test_what_means_something_else_there_is_refused_with_a_way_out():
+    model = one("SpaceToDepth", NEWEST, blocksize=2, mode="CRD")
+    with pytest.raises(UnsupportedModelError, match=str(NEWEST)) as caught:
+        read_model(model.SerializeToString())
+    assert "mode" in str(caught.value)
+    assert "17" in caught.value.way_out
+
+
+@pytest.mark.filterwarnings("ignore::tilewright.errors.FloatOnCoreWarning")
+@pytest.mark.parametrize("opset", range(24, NEWEST + 1))
+@pytest.mark.parametrize("build", [network, quantised])
+def test_models_of_the_newest_opsets_run_as_older_ones_do(tmp_path, build, opset):
+    model, older = build(23), build(23)
+    model.opset_import[0].version = opset
+    reports = []
+    for name, each in (("newer", model), ("older", older)):
+        (tmp_path / name).mkdir()
+        onnx.save(each, tmp_path / name / "net.onnx")
+        run = run_model(find_model(str(tmp_path / name / "net.onnx"), Silence()), PRESETS["base"], "fast", None)
+        assert run.comparison.matches is not False
+        assert run.comparison.compared
+        reports.append(run.report)
+    assert reports[0].cycles == reports[1].cycles
+    feed = {"x": np.random.default_rng(0).normal(size=(1, 3, 8, 8)).astype(np.float32)}
+    np.testing.assert_array_equal(*(InferenceSession(each).run(None, feed)[0] for each in (model, older)))
