@@ -75,6 +75,8 @@ _OPERATORS = RECOGNISED | COMPUTED_IN_TABLES | _MOVES | KERNELS.keys()
 
 _CONSTANTS_IR_VERSION = 4
 
+_OF_CONDITION = ("its condition is computed, and only the branch of a constant one is compiled",
+                 "make the condition the constant that it is where the model is used")
 _WAY_OUT = "cut the model so that this node runs outside, or replace it"
 
 
@@ -294,7 +296,8 @@ def _check_operators(graph: onnx.GraphProto) -> None:
     for node in graph.node:
         compiled = _CONTRIB.keys() if node.domain == "com.microsoft" else _OPERATORS
         if node.domain not in ("", "ai.onnx", "com.microsoft") or node.op_type not in compiled:
-            refusals.append(UnsupportedNodeError(_name(node), node.op_type, "the operator is not compiled", _WAY_OUT))
+            refusals.append(UnsupportedNodeError(_name(node), node.op_type, *(
+                _OF_CONDITION if node.op_type == "If" else ("the operator is not compiled", _WAY_OUT))))
         elif node.op_type != "Split" and any(name in read for name in node.output[1:] if name):
             refusals.append(UnsupportedNodeError(_name(node), node.op_type, "its second output is used", _WAY_OUT))
     raise_all(refusals)
