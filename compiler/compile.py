@@ -18,6 +18,7 @@ from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network, Ten
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.memory_map import MemoryPlan, plan_memory
 from tilewright.compiler.network.options import BEST, Options
+from tilewright.compiler.onnx.reader import self_contained
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.alike_layers import plan_once
 from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, placed, plan_core
@@ -268,7 +269,7 @@ def emit_artefact(compiled: Compiled, model: Path | str, folder: Path | str, *, 
         source, content = elf.with_suffix(".c").read_bytes(), elf.read_bytes()
     contents = {"weights.bin": b"".join(data for _, data in compiled.images), "model.c": source,
                 "tilewright.h": header(extension_of(compiled.machine)).encode(), "model.elf": content,
-                "model.onnx": model.read_bytes()}
+                "model.onnx": self_contained(model)}
     return write_artefact(Path(folder), manifest_of(compiled, port), compiled.program, contents)
 
 

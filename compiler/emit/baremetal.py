@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from tilewright.compiler.emit.artefact import Artefact
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.elf import FIRMWARE
@@ -32,7 +34,8 @@ _TEMPLATES = {"model.h": "bare_model.h.j2", "main.c": "bare_main.c.j2", "link.ld
 _COPIES = {"port.h": "bare_port.h", "port.c": "bare_port.c", "start.S": "board_start.S", "weights.S": "bare_weights.S",
            "float32.c": "float32.c"}
 _MARK = ".tilewright-project"
-_CTYPES = {"int8": "int8_t", "uint8": "uint8_t", "int32": "int32_t", "float32": "float"}
+_CTYPES = {**{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+           "bool": "uint8_t", "float32": "float"}
 
 
 _COMMANDS_BASE = """\
@@ -62,8 +65,8 @@ def write_project(artefact: Artefact, folder: Path, *, wait: WaitName = "poll") 
     Raises
     ------
     BareMetalError
-        If the model has not one input and one output, or they have types that C on the core does not take, or the
-        folder holds something else or cannot be written.
+        If an input or output has a type that C on the core does not take, or the folder holds something else or
+        cannot be written.
     """
     if folder.exists() and not (folder.is_dir() and ((folder / _MARK).is_file() or not any(folder.iterdir()))):
         raise BareMetalError(f"Output {folder} must be a new folder or one with a bare-metal project, and contains "
@@ -97,11 +100,13 @@ def _contents(artefact: Artefact, wait: WaitName) -> dict[str, bytes]:
     network = program_text(artefact.program, f"{manifest.model} for machine {manifest.machine.name}",
                            extension_of(manifest.machine), entry="static int run_network",
                            address=lambda address: _placed(address, arena))
-    taken = _port(manifest.inputs, manifest.tensors, "input")
-    given = _port([info.name for info in manifest.outputs], manifest.tensors, "output")
+    taken = _described([manifest.tensors[name] for name in manifest.inputs], "input", arena)
+    given = _described([(info, manifest.tensors[info.name][1]) for info in manifest.outputs], "output", arena)
     values: dict[str, object] = {
         "name": re.sub(r"[^0-9A-Za-z_.-]", "_", manifest.model), "machine": _plain(manifest.machine.name),
-        "input": _described(*taken, arena), "output": _described(*given, arena),
+        "inputs": taken, "outputs": given, "sides": {"input": taken, "output": given},
+        "signature": f"{'const void *const in[]' if len(taken) > 1 else 'const tilewright_input_t *in'}, "
+                     f"{'void *const out[]' if len(given) > 1 else 'tilewright_output_t *out'}",
         "weights_bytes": arena - MAIN_BASE, "arena_bytes": MAIN_BASE + manifest.memory_bytes - arena,
         "faults": {code: text for code, text in FAULTS.items() if code},
         "windows": [_window(window, arena) for window in manifest.windows], "port": manifest.port, "refused": REFUSED,
@@ -161,17 +166,19 @@ def _range(value: Affine, counts: Mapping[str, int]) -> tuple[int, int]:
     return low, high
 
 
-def _port(names: Sequence[str], tensors: Mapping[str, tuple[TensorInfo, int]], what: str) -> tuple[TensorInfo, int]:
-    if len(names) != 1:
-        raise BareMetalError(f"Model for a board must have one {what}, not {len(names)}: {', '.join(names)}")
-    info, address = tensors[names[0]]
-    if info.dtype not in _CTYPES or info.preparation:
-        raise BareMetalError(f"The {what} {info.name!r} of a model for a board must be one of {', '.join(_CTYPES)}, as "
-                             f"the network takes it, not {info.dtype} after other operations")
-    return info, address
+def _described(tensors: Sequence[tuple[TensorInfo, int]], what: str, arena: int) -> list[dict[str, object]]:
+    """Return what the templates say of the inputs or outputs, which are numbered if there are several."""
+    for info, _ in tensors:
+        if info.dtype not in _CTYPES or info.preparation:
+            raise BareMetalError(f"The {what} {info.name!r} of a model for a board must be one of "
+                                 f"{', '.join(_CTYPES)}, as the network takes it, not {info.dtype} after other "
+                                 "operations: compute them before the network, and quantise what it then takes")
+    numbers = [""] if len(tensors) == 1 else [str(index) for index in range(len(tensors))]
+    return [_array(info, address, arena) | {"number": number}
+            for number, (info, address) in zip(numbers, tensors, strict=True)]
 
 
-def _described(info: TensorInfo, address: int, arena: int) -> dict[str, object]:
+def _array(info: TensorInfo, address: int, arena: int) -> dict[str, object]:
     """Return what the templates say of an input or output; ``unsigned``: its bytes are stored less 128."""
     operand = tensor_operand(info.of_image, address)
     dims, strides = operand.dims, operand.strides
@@ -180,12 +187,18 @@ def _described(info: TensorInfo, address: int, arena: int) -> dict[str, object]:
     size = math.prod(dims)
     unsigned = info.dtype == "int8" and info.onnx_dtype == "uint8"
     return {"ctype": "uint8_t" if unsigned else _CTYPES[info.dtype], "memory_type": _CTYPES[info.dtype],
-            "unsigned": unsigned, "elements": size, "scale": f"{float(info.scale):.9g}",
-            "zero_point": info.zero_point + (128 if unsigned else 0),
+            "unsigned": unsigned, "elements": size, "scale": _float_literal(info.scale),
+            "zero_point": info.zero_point + (128 if unsigned else 0), "name": _plain(info.onnx_name or info.name),
             "quantised": info.dtype == "int8", "place": _placed(address, arena),
             "shape": "x".join(map(str, info.onnx_shape or dims)), "loops": list(_loops(dims)),
             "index": " + ".join(f"i{axis} * {stride}" for axis, (length, stride) in
                                 enumerate(zip(dims, strides, strict=True)) if length > 1) or "0"}
+
+
+def _float_literal(value: np.float32) -> str:
+    """Return a number as C has floats."""
+    text = f"{float(value):.9g}"
+    return f"{text}{'' if '.' in text or 'e' in text else '.0'}f"
 
 
 def _loops(dims: tuple[int, ...]) -> Iterator[str]:

@@ -90,7 +90,8 @@ def compile_for_board(artefact: Artefact, *, cycles_per_bit: int) -> BoardProgra
 
 def _only(names: tuple[str, ...] | list[str], what: str) -> str:
     if len(names) != 1:
-        raise BoardError(f"Model on a board must have one {what}, not {len(names)}: {', '.join(names)}")
+        raise BoardError(f"Model on a board must have one {what}, not {len(names)}: {', '.join(names)}; write it as "
+                         "C with compile --target baremetal, which takes arrays of inputs and outputs")
     return names[0]
 
 

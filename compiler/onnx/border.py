@@ -5,13 +5,15 @@ changes what the model takes and gives: names, order and types of the file.
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import onnx
 from onnx import TensorProto, helper
 
 from tilewright.compiler.graph.graph import Border
 
-__all__ = ["border_of", "complete_outputs", "detach_outputs", "keep_types"]
+__all__ = ["border_of", "detach_outputs", "keep_types", "stated_outputs"]
 
 _TYPES_KEY = "tilewright.types"
 """The key of an ONNX file's metadata under which types are kept that were changed on reading: JSON, by name."""
@@ -51,32 +53,23 @@ def _kept_types(proto: onnx.ModelProto) -> dict[str, str]:
     return {str(name): kind for name, kind in found.items() if kind in _KEPT} if isinstance(found, dict) else {}
 
 
-def complete_outputs(proto: onnx.ModelProto) -> list[onnx.TypeProto.Tensor]:
-    """Give outputs whose type or shape is not stated, in place, those that ONNX's rules tell.
+@contextmanager
+def stated_outputs(proto: onnx.ModelProto) -> Iterator[None]:
+    """State type and shape of every output for a while, in place: those of a number where the model states none.
 
-    ONNX Runtime takes models without; ONNX's checker does not. Where the rules tell no shape, that of a number stands
-    for it until :meth:`ClearField` is called: return those.
+    ONNX's checker wants them, and ONNX Runtime does not.
     """
-    def stated(value: onnx.ValueInfoProto) -> bool:
-        return bool(value.type.tensor_type.elem_type) and value.type.tensor_type.HasField("shape")
-
-    open_ones = [value for value in proto.graph.output if not stated(value)
-                 and value.type.WhichOneof("value") in (None, "tensor_type")]
-    if not open_ones:
-        return []
+    kept = []
+    for value in proto.graph.output:
+        if value.type.WhichOneof("value") in (None, "tensor_type") and not value.type.tensor_type.HasField("shape"):
+            kept.append((value.type, onnx.TypeProto.FromString(value.type.SerializeToString())))
+            value.type.tensor_type.elem_type = value.type.tensor_type.elem_type or TensorProto.FLOAT
+            value.type.tensor_type.shape.SetInParent()
     try:
-        inferred = {value.name: value for value in onnx.shape_inference.infer_shapes(proto).graph.output}
-    except (onnx.shape_inference.InferenceError, ValueError):
-        return []       # the checker says what is wrong
-    left = []
-    for value in open_ones:
-        kind, known = value.type.tensor_type, inferred[value.name].type.tensor_type
-        if known.elem_type:
-            kind.CopyFrom(known)
-        if kind.elem_type and not kind.HasField("shape"):
-            kind.shape.SetInParent()
-            left.append(kind)
-    return left
+        yield
+    finally:
+        for kind, before in kept:
+            kind.CopyFrom(before)
 
 
 def detach_outputs(proto: onnx.ModelProto) -> None:

@@ -28,7 +28,7 @@ from tilewright.compiler.graph.onnx_names import COMPUTED_IN_TABLES, RECOGNISED,
 from tilewright.compiler.graph.onnx_operators import OnnxSlice
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.normal.rules.normal_form import normalise
-from tilewright.compiler.onnx.border import border_of, complete_outputs, detach_outputs, keep_types
+from tilewright.compiler.onnx.border import border_of, detach_outputs, keep_types, stated_outputs
 from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_functions, inline_functions
 from tilewright.compiler.onnx.dialects import check_dialects
 from tilewright.compiler.onnx.faults import check_order, check_types, no_model
@@ -39,7 +39,8 @@ from tilewright.compiler.onnx.qonnx import expand_qonnx, import_domains
 from tilewright.compiler.onnx.reading_notes import SORTED_NOTE, add_note, form_note
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 
-__all__ = ["DYNAMIC_NOTE", "MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "QONNX_NOTE", "load", "read_model"]
+__all__ = ["DYNAMIC_NOTE", "MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "QONNX_NOTE", "load", "read_model",
+           "self_contained"]
 
 MAX_MODEL_BYTES = 2**31 - 1
 """Limit of a model, external data included; protobuf itself takes no more."""
@@ -157,6 +158,15 @@ def _normal(proto: onnx.ModelProto) -> onnx.ModelProto:
     return made
 
 
+def self_contained(model: str | Path) -> bytes:
+    """Return the contents of a model's file, with its external data in it if it has any."""
+    content = Path(model).read_bytes()
+    proto = onnx.ModelProto.FromString(content)
+    if all(tensor.data_location != TensorProto.EXTERNAL for tensor in proto.graph.initializer):
+        return content
+    return read_model(model).SerializeToString(deterministic=True)
+
+
 def _parse(model: str | Path | bytes) -> onnx.ModelProto:
     """Return the checked model with its external data in it."""
     folder, subject = None, "Model"
@@ -186,13 +196,11 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
     _check_tensor_sizes(proto)
     import_domains(proto)
     _allow_constants(proto)
-    shapeless = complete_outputs(proto)
     try:
-        onnx.checker.check_model(proto)
+        with stated_outputs(proto):
+            onnx.checker.check_model(proto)
     except (onnx.checker.ValidationError, ValueError) as error:
         raise BadModelError(f"{subject} must be valid ONNX; the checker says: {first_line(error)}") from error
-    for kind in shapeless:
-        kind.ClearField("shape")
     return proto
 
 
@@ -230,6 +238,7 @@ def _load_external(proto: onnx.ModelProto, folder: Path | None, size: int) -> No
                                 f"{first_line(error)}") from error
         tensor.data_location = TensorProto.DEFAULT
         del tensor.external_data[:]
+        add_note(proto, f"read with the data in {location}")
 
 
 def _within(folder: Path, location: str) -> Path | None:

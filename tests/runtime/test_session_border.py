@@ -9,8 +9,11 @@ from tests.support.border_models import ALIASES, BorderModel, X, Y
 from tilewright.compiler.compile import compile_model
 from tilewright.errors import InputError
 from tilewright.isa.machine import PRESETS
+from tilewright.runtime.compared_run import run_model
+from tilewright.runtime.model_source import find_model
 from tilewright.runtime.oracle.onnx_runtime import session as onnx_session
 from tilewright.runtime.session import InferenceSession
+from tilewright.tools.progress import Silence
 
 FLOAT, INT8 = TensorProto.FLOAT, TensorProto.INT8
 NOT_IN_FLOAT = "ignore::tilewright.errors.FloatOnCoreWarning"
@@ -159,7 +162,7 @@ def test_half_floats_stay_half_floats(quantised):
 
 
 @pytest.mark.filterwarnings(NOT_IN_FLOAT)
-def test_an_input_may_be_a_number():
+def test_an_input_may_be_a_number(tmp_path):
     graph = helper.make_graph([helper.make_node("Mul", ["x", "two"], ["y"])], "number",
                               [helper.make_tensor_value_info("x", FLOAT, ())],
                               [helper.make_tensor_value_info("y", FLOAT, ())],
@@ -167,3 +170,15 @@ def test_an_input_may_be_a_number():
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     ours = require_same(model.SerializeToString())
     assert ours.run(None, {"x": 1.5}) == [3.0]
+    onnx.save(model, tmp_path / "number.onnx")
+    source = find_model(str(tmp_path / "number.onnx"), Silence())
+    assert run_model(source, PRESETS["nano"], "fast", None).comparison.compared
+
+
+def test_half_floats_are_compared_and_quantised(tmp_path):
+    (tmp_path / "half.onnx").write_bytes(half_model(quantised=False))
+    source = find_model(str(tmp_path / "half.onnx"), Silence())
+    compared = run_model(source, PRESETS["nano"], "fast", None)
+    assert compared.comparison.matches
+    assert [value.dtype for value in compared.outputs.values()] == [np.float16]
+    assert compared.report.core_cycles == 0

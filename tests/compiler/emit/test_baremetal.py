@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
+from tests.support.onnx_models import ModelBuilder
 from tilewright.compiler.compile import compile_model
 from tilewright.compiler.emit.artefact import Artefact
-from tilewright.compiler.emit.baremetal import BareMetalError, _described, write_project
+from tilewright.compiler.emit.baremetal import BareMetalError, _array, write_project
 from tilewright.compiler.emit.board_image import RAM_BYTES, loaded_memories
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.operands import to_memory
@@ -47,7 +49,8 @@ def example_input(info: TensorInfo, seed: int) -> np.ndarray:
     if info.onnx_dtype == "float32":
         return values
     levels = np.rint(values / np.float32(info.scale)).astype(np.int64) + info.zero_point
-    return levels.clip(-128, 127).astype(np.int8)
+    levels = levels.clip(-128, 127)
+    return (levels + 128).astype(np.uint8) if info.onnx_dtype == "uint8" else levels.astype(np.int8)
 
 
 def said(artefact: Artefact, elf: Path, lines: int) -> list[str]:
@@ -58,18 +61,37 @@ def said(artefact: Artefact, elf: Path, lines: int) -> list[str]:
     return [line.text for line in talk(design, contents(design, ram, main), frames, cycles_per_bit=QUICK)]
 
 
+def all_expected(artefact: Artefact, model: Path, seed: int) -> list[np.ndarray]:
+    """Return ONNX Runtime's outputs for the made-up inputs."""
+    infos = [artefact.manifest.tensors[name][0] for name in artefact.manifest.inputs]
+    return session(model).run(None, {info.onnx_name: example_input(info, seed) for info in infos})
+
+
 def expected(artefact: Artefact, model: Path, seed: int) -> np.ndarray:
-    """Return ONNX Runtime's output for the made-up input."""
-    info, _ = artefact.manifest.tensors[artefact.manifest.inputs[0]]
-    (found,) = session(model).run(None, {info.onnx_name: example_input(info, seed)})
+    """Return ONNX Runtime's only output."""
+    (found,) = all_expected(artefact, model, seed)
+    return found
+
+
+def outputs_of(artefact: Artefact, line: str) -> list[np.ndarray]:
+    """Return what a line says, as the model's outputs."""
+    word, *values = line.split()
+    assert word == "values", line
+    found, start = [], 0
+    for info in artefact.manifest.outputs:
+        stop = start + int(np.prod(info.shape))
+        part = np.array(values[start:stop], np.int64)
+        less = 128 if info.onnx_dtype == "uint8" and info.dtype == "int8" else 0
+        found.append(dequantise_output(info, (part - less).astype(info.dtype).reshape(info.array_shape)))
+        start = stop
+    assert start == len(values)
     return found
 
 
 def output_of(artefact: Artefact, line: str) -> np.ndarray:
-    word, *values = line.split()
-    assert word == "values", line
-    info = artefact.manifest.outputs[0]
-    return dequantise_output(info, np.array(values, np.int8).reshape(info.array_shape))
+    """Return what a line says, as the model's only output."""
+    (found,) = outputs_of(artefact, line)
+    return found
 
 
 @pytest.mark.parametrize("network", ["lenet5", pytest.param("mlperf-kws", marks=pytest.mark.slow)])
@@ -87,6 +109,35 @@ def test_project_runs_twice_and_after_a_fault(tmp_path, network):
     assert 0x8000_0000 <= int(address) % (1 << 32) < 0x8000_0000 + weights
     assert refused.split()[:2] == ["error", "100"]
     np.testing.assert_array_equal(output_of(artefact, again), right[1])
+
+
+def test_several_inputs_and_outputs_are_arrays(tmp_path):
+    model = ModelBuilder("qdq", seed=4, dtype=np.uint8, zero_point=None)
+    left, right = model.input((1, 3, 7, 6)), model.input((1, 2, 4, 5), integer=True)
+    a, b = model.conv(left, 4, kernel=3), model.conv(right, 5, kernel=3)
+    model.output(a)
+    model.output(b, integer=True)
+    proto = model.proto()
+    proto.graph.node.add(op_type="Identity", input=[proto.graph.output[0].name], output=["again"])
+    again = proto.graph.output.add()
+    again.CopyFrom(proto.graph.output[0])
+    again.name = "again"
+    proto.graph.output.insert(0, again)
+    del proto.graph.output[-1]
+    onnx.save(proto, tmp_path / "net.onnx")
+    artefact = compile_model(tmp_path / "net.onnx", preset("nano"), tmp_path / "artefact")
+    assert artefact.manifest.outputs[0].onnx_name == "again"
+    elf = built(artefact, tmp_path / "project")
+    for seed, line in enumerate(said(artefact, elf, 2)):
+        wanted = all_expected(artefact, tmp_path / "net.onnx", seed)
+        assert len(wanted) == 3
+        for value, right in zip(outputs_of(artefact, line), wanted, strict=True):
+            assert value.dtype == right.dtype
+            np.testing.assert_array_equal(value, right)
+    text = (tmp_path / "project" / "model.h").read_text()
+    assert "int tilewright_run(const void *const in[], void *const out[]);" in text
+    assert "TILEWRIGHT_INPUTS 2" in text
+    assert "TILEWRIGHT_OUTPUTS 3" in text
 
 
 @pytest.mark.slow
@@ -139,7 +190,7 @@ def test_folder_with_something_else_is_left_alone(tmp_path):
 
 def test_input_of_channels_goes_where_the_network_reads_it():
     info = TensorInfo(name="image", shape=(3, 4, 5), scale=np.float32(1), zero_point=0, unsigned=False)
-    told = _described(info, 0x8000_0040, 0x8000_0040)
+    told = _array(info, 0x8000_0040, 0x8000_0040)
     values = np.arange(60, dtype=np.int8).reshape(info.array_shape)
     memory, axes = np.frombuffer(to_memory(values, info), np.int8), np.ndindex(3, 4, 5)
     assert len(told["loops"]) == 3

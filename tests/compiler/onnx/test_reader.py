@@ -22,6 +22,7 @@ from tilewright.compiler.onnx import reader as frontend
 from tilewright.compiler.onnx.reader import load
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.models import builtin
+from tilewright.runtime.standard_file import standard_file
 
 
 def small(form="qdq", dtype=np.int8):
@@ -120,6 +121,18 @@ def test_other_dimensions_must_be_fixed():
     refuse(model, UnsupportedModelError, "Input 'input0' must have a fixed shape, except for the batch; its dimension "
                                          "2 "
            "is 'height'")
+
+
+def test_an_input_without_numbers_is_refused_and_the_way_out_helps(tmp_path):
+    model = small()
+    model.graph.input[0].type.tensor_type.shape.dim[2].dim_value = 0
+    onnx.save(model, tmp_path / "empty.onnx")
+    with pytest.raises(UnsupportedModelError, match="input0") as caught:
+        load(tmp_path / "empty.onnx")
+    assert "dimension 2" in str(caught.value)
+    assert "--shape input0=1,3,?,8" in caught.value.way_out
+    graph = load(standard_file(tmp_path / "empty.onnx", {"input0": (1, 3, 8, 8)}))
+    assert graph.tensors["input0"].shape == (1, 3, 8, 8)
 
 
 def test_the_batch_must_be_one():
