@@ -1,4 +1,7 @@
-"""The command ``compare``; see `runtime.compare.layer_report`."""
+"""The command ``compare``; see `runtime.compare.layer_report` and, for other references, `other_references`."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +20,20 @@ from tilewright.cli.options.arguments import (
 from tilewright.cli.options.refusals import FAILED
 from tilewright.tools.files import require_place, write_file
 
-__all__ = ["compare", "register"]
+if TYPE_CHECKING:
+    from tilewright.runtime.compare.layer_report import LayerComparison
+    from tilewright.runtime.compare.other_references import ReferenceComparison
+    from tilewright.runtime.oracle.plain_sessions import PlainName
+
+__all__ = ["ReferenceName", "compare", "register"]
+
+
+class ReferenceName(StrEnum):
+    """What to compare with."""
+
+    integer = "integer"
+    default = "default"
+    unfused = "unfused"
 
 
 def register(app: typer.Typer) -> None:
@@ -26,39 +42,54 @@ def register(app: typer.Typer) -> None:
 
 
 @with_groups
-def compare(model: Model, memory: MemoryText = None, engine: EngineName = Engine.fast, *, chosen: MachineOptions,
-            files: PageFileOptions, quantise: QuantiseOptions) -> None:
+def compare(model: Model, memory: MemoryText = None, engine: EngineName = Engine.fast,
+            reference: Annotated[ReferenceName, typer.Option(
+                "--reference", help="integer: ONNX Runtime's integer kernels, which we equal; default: a plain session "
+                                    "of the file; unfused: the same with nothing fused, in float. See "
+                                    "docs/exactness.md.")] = ReferenceName.integer,
+            *, chosen: MachineOptions, files: PageFileOptions, quantise: QuantiseOptions) -> None:
     """Compare ONNX Runtime, the integer reference and an engine layer by layer, up to the first layer that differs.
 
     For that layer the command names the element, its address, and the instruction that wrote it. For a float model it
-    also shows how far each int8 tensor is from its float original, and how often the answers agree.
+    also shows how far each int8 tensor is from its float original, and how often the answers agree. Another --reference
+    is compared with the integer reference for information: where it is off, and which operator starts that.
     """
     design, values = chosen.design(memory=memory), engine.with_values
     require_place(files.json_file, files.html_file)
     source = quantise.model(model)
-    from tilewright.cli.tables.comparison_tables import print_comparison
+    from tilewright.cli.tables.comparison_tables import print_comparison, print_reference
     from tilewright.cli.tables.text import console
     from tilewright.runtime.compare.layer_report import compare_layers
+    from tilewright.runtime.compare.other_references import compare_reference
     from tilewright.tools.progress import Steps
 
+    if reference is not ReferenceName.integer:
+        plain: PlainName = "default" if reference is ReferenceName.default else "unfused"
+        beside = compare_reference(source, plain, files.input_file, steps=Steps())
+        print_reference(beside, console())
+        _write(beside, files, f"{beside.model} beside ONNX Runtime, {reference}")
+        return
     comparison = compare_layers(source, design.machine, values, files.input_file, memory=design.memory, steps=Steps())
     print_comparison(comparison, console())
-    if files.json_file is not None:
-        write_json(files.json_file, comparison.to_json())
-    if files.html_file is not None:
-        from tilewright.runtime.execution.verdict import count_text, headline
-        from tilewright.runtime.views.tables_page import TablesPage, rows_table
-
-        found = comparison.to_json()
-        outputs = [each.verdict for each in comparison.found.outputs]
-        page = TablesPage(
-            title=f"{comparison.model} on {comparison.machine}, engine {comparison.engine}: layers compared",
-            command=command_line(),
-            figures=[("outputs equal to ONNX Runtime", headline(outputs), count_text(outputs, "outputs")),
-                     ("layers equal to ONNX Runtime", headline(comparison.verdicts),
-                      count_text(comparison.verdicts, "layers"))],
-            tables=[rows_table("Outputs", found["outputs"]), rows_table("Layers", found["layers"])],
-            notes=[f"input: {comparison.origin}"])
-        write_file(files.html_file, page.html().encode())
+    title = f"{comparison.model} on {comparison.machine}, engine {comparison.engine}: layers compared"
+    _write(comparison, files, title)
     if not comparison.matches:
         raise typer.Exit(FAILED)
+
+
+def _write(comparison: "LayerComparison | ReferenceComparison", files: PageFileOptions, title: str) -> None:
+    """Write what was found as JSON and as a page, if asked for."""
+    found = comparison.to_json()
+    if files.json_file is not None:
+        write_json(files.json_file, found)
+    if files.html_file is None:
+        return
+    from tilewright.runtime.execution.verdict import count_text, headline
+    from tilewright.runtime.views.tables_page import TablesPage, rows_table
+
+    figures = [(f"{what} equal to ONNX Runtime", headline(verdicts), count_text(verdicts, what))
+               for what, verdicts in (("outputs", comparison.output_verdicts), ("layers", comparison.verdicts))]
+    page = TablesPage(title=title, command=command_line(), figures=figures,
+                      tables=[rows_table("Outputs", found["outputs"]), rows_table("Layers", found["layers"])],
+                      notes=[f"input: {comparison.origin}"])
+    write_file(files.html_file, page.html().encode())

@@ -2,7 +2,7 @@
 
 import filecmp
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from pathlib import Path
 
@@ -62,6 +62,8 @@ class ModelSource:
         Sentences on what was changed when it was read.
     in_float : frozenset of str
         Nodes of a partly quantised model that are left in float and could be quantised; see `float_remark`.
+    original : Path or None
+        The user's own file, if there is one and ``path`` was not quantised from it.
     """
 
     path: Path
@@ -70,6 +72,12 @@ class ModelSource:
     ranges: RangesOrigin | None = None
     reading: tuple[str, ...] = ()
     in_float: frozenset[str] = frozenset()
+    original: Path | None = None
+
+    @property
+    def own_file(self) -> Path:
+        """The file as the user has it; that to compile, if it was made here."""
+        return self.original or self.path
 
     @classmethod
     def of(cls, path: Path) -> "ModelSource":
@@ -169,7 +177,8 @@ def _named(name: str, steps: Steps, shapes: Shapes) -> tuple[ModelSource, ReadMo
             raise InputError(f"Name of a model must have only letters of the locale's encoding, unlike {name!r}; set "
                              "LC_ALL=C.UTF-8, or rename the file")
         path, model = standard_file(Path(name), shapes)
-        return ModelSource.known(path) or ModelSource.of_model(path, model), model
+        source = ModelSource.known(path) or ModelSource.of_model(path, model)
+        return replace(source, original=Path(name)), model
     if not (built := large_file(name, model_folder())).is_file():
         # Imported late: ONNX Runtime's quantiser takes a second.
         from tilewright.models.large import build

@@ -5,12 +5,14 @@ from rich.table import Table
 
 from tilewright.cli.tables.text import plain, short_name
 from tilewright.runtime.compare.layer_report import LayerComparison
+from tilewright.runtime.compare.other_references import ReferenceComparison
 from tilewright.runtime.compare.three_ways import Word
-from tilewright.runtime.execution.verdict import count_text
+from tilewright.runtime.execution.verdict import count_text, counts
 from tilewright.runtime.oracle import onnx_runtime as onnx_reference
+from tilewright.runtime.oracle.plain_sessions import SETTINGS
 from tilewright.tools.fitted_table import FittedTable
 
-__all__ = ["comparison_table", "print_comparison", "summary"]
+__all__ = ["comparison_table", "print_comparison", "print_reference", "summary"]
 
 _TICKS: dict[Word, str] = {"equal": "✓", "alone": "✓ from its inputs", "near": "≈", "hidden": "–", "differs": "✗"}
 
@@ -22,6 +24,10 @@ _COLUMNS: tuple[tuple[str, bool, int], ...] = (
     ("", True, 1), ("layer", False, 0), ("by", False, 2), ("tensor", True, 3), ("reference =\nONNX Runtime", False, 0),
     ("engine =\nreference", False, 0))
 """Head, whether it holds numbers, and its turn when columns are dropped."""
+
+
+_OUTPUT_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
+    ("output", "left"), ("", "left"), ("elements", "right"), ("off", "right"), ("by up to", "right"))
 
 
 def print_comparison(comparison: LayerComparison, out: Console) -> None:
@@ -49,6 +55,31 @@ def comparison_table(comparison: LayerComparison) -> Table:
     return table
 
 
+def print_reference(comparison: ReferenceComparison, out: Console) -> None:
+    """Print the integer reference beside another one: the outputs, then the layers in numbers."""
+    table = Table(title=plain(f"{comparison.model}: integer reference beside ONNX Runtime {onnx_reference.VERSION}, "
+                              f"{comparison.reference}"))
+    for head, justify in _OUTPUT_COLUMNS:
+        table.add_column(head, justify=justify, overflow="fold")
+    for each in comparison.outputs:
+        verdict = each.verdict
+        words = verdict.why if verdict.kind == "not compared" else "equal" if verdict.kind == "equal" else "off"
+        table.add_row(plain(each.name), words, f"{verdict.elements:,}", f"{verdict.off:,}", verdict.distance or "–")
+    out.print(table)
+    lines = [f"ONNX Runtime {onnx_reference.VERSION}: {SETTINGS[comparison.reference]}", f"input: {comparison.origin}",
+             f"tensors of layers: {_counts(comparison)}",
+             str(comparison.start or "no tensor that ONNX Runtime shows is off"),
+             "For information: what must be equal is --reference integer (docs/exactness.md)"]
+    for line in lines:
+        out.print(plain(line), highlight=False, soft_wrap=True)
+
+
+def _counts(comparison: ReferenceComparison) -> str:
+    found = counts(comparison.verdicts)
+    return (f"{found['equal']:,} equal, {found['differs'] + found['declared']:,} off, {found['not compared']:,} not "
+            f"compared, as ONNX Runtime does not show them")
+
+
 def summary(comparison: LayerComparison) -> list[str]:
     """Return the facts about the comparison, one line each."""
     found, error = comparison.found, comparison.error
@@ -69,6 +100,8 @@ def summary(comparison: LayerComparison) -> list[str]:
         return lines
     lines.append("the engine equals the integer reference in every layer; that beside ONNX Runtime, "
                  f"{count_text(comparison.verdicts, 'layers')}")
+    lines += [f"the first that is off is layer {row.index} ({row.name}): {row.verdict}" for row in found.rows
+              if row.verdict.kind == "declared"][:1]
     lines += [f"output {each.name} beside ONNX Runtime: {each.verdict}" for each in found.outputs]
     return lines
 

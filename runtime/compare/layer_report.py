@@ -69,13 +69,18 @@ class LayerComparison:
     @property
     def matches(self) -> bool:
         """Whether every layer and output is equal where it must be."""
-        return self.found.divergence is None and all(each.verdict.kind != "differs" for each in self.found.outputs)
+        return self.found.divergence is None and all(each.kind != "differs" for each in self.output_verdicts)
 
     @property
     def verdicts(self) -> list[TensorVerdict]:
         """Those of the layers, of which such behind one that differs were not compared."""
         rows = [row.verdict for row in self.found.rows]
         return rows + [not_compared("a layer before it differs")] * (self.found.layers - len(rows))
+
+    @property
+    def output_verdicts(self) -> list[TensorVerdict]:
+        """Those of the model's outputs."""
+        return [each.verdict for each in self.found.outputs]
 
     def to_json(self) -> dict[str, Any]:
         """Return dicts, lists and numbers; the keys are a contract."""
@@ -87,7 +92,7 @@ class LayerComparison:
             "onnxruntime": {"version": onnx_reference.VERSION, "settings": onnx_reference.settings(),
                             "not_compared": self.untrusted or None},
             "compared": {"layers": counts(self.verdicts),
-                         "outputs": counts(each.verdict for each in self.found.outputs)},
+                         "outputs": counts(self.output_verdicts)},
             "outputs": [each.to_json() for each in self.found.outputs],
             "layers": rows, "layers_in_all": self.found.layers,
             "divergence": asdict(self.found.divergence) if self.found.divergence else None,

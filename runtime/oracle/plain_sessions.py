@@ -22,7 +22,7 @@ PlainName = Literal["default", "unfused"]
 
 SETTINGS: dict[PlainName, str] = {
     "default": "CPUExecutionProvider with default options; tensors between operators as at level ORT_ENABLE_EXTENDED",
-    "unfused": "CPUExecutionProvider at ORT_DISABLE_ALL: operators between DequantizeLinear and QuantizeLinear in float",
+    "unfused": "CPUExecutionProvider at ORT_DISABLE_ALL: all between DequantizeLinear and QuantizeLinear in float",
 }
 
 
@@ -35,16 +35,24 @@ class PlainSession:
     name : {"default", "unfused"}
     wanted : collection of str
         Tensors to show, where the session has them.
+
+    Attributes
+    ----------
+    operators : dict of str to str
+        ONNX's operator of each node of the file, by the node's name and by its first output's.
     """
 
     def __init__(self, model: Path | bytes, name: PlainName, wanted: Collection[str] = ()) -> None:
         proto = onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model)
         self._outputs = [value.name for value in proto.graph.output]
+        self.operators = {each: node.op_type for node in proto.graph.node for each in (node.name, *node.output[:1])}
         unfused = name == "unfused"
         self._session = None if unfused else _session(proto, Level.ORT_ENABLE_ALL)
         self._shown = proto if unfused else _fused(proto)
-        computed = {output for node in self._shown.graph.node for output in node.output}
-        self._inner = sorted((set(wanted) & computed) - set(self._outputs))
+        shown = {output: output for node in self._shown.graph.node for output in node.output}
+        shown |= {} if unfused else _old_names(self._shown, proto)
+        self._inner = {name: old for name, old in shown.items() if old in wanted and old not in self._outputs
+                       and name not in self._outputs}
         self._shown.graph.output.extend(map(onnx.helper.make_empty_tensor_value_info, self._inner))
         self._inner_session = _session(self._shown, Level.ORT_DISABLE_ALL)
 
@@ -54,11 +62,30 @@ class PlainSession:
         Inputs become what the file says their type is; those that nothing reads are zeros if they are not given.
         """
         feed = {value.name: _value(value, inputs) for value in self._inner_session.get_inputs()}
-        names = [*self._outputs, *self._inner]
-        found = dict(zip(names, self._inner_session.run(names, feed), strict=True))
+        arrays = self._inner_session.run([*self._outputs, *self._inner], feed)
+        found = dict(zip([*self._outputs, *self._inner.values()], arrays, strict=True))
         if self._session is not None:
             found |= dict(zip(self._outputs, self._session.run(self._outputs, feed), strict=True))
         return found
+
+
+def _old_names(fused: onnx.ModelProto, model: onnx.ModelProto) -> dict[str, str]:
+    """Return what tensors that ONNX Runtime has renamed were called: it makes int8 uint8, and keeps names of nodes."""
+    old = {node.name: node for node in model.graph.node if node.name}
+    known = {output for node in model.graph.node for output in node.output}
+    return {node.output[0]: _quantised(old[node.name], model) for node in fused.graph.node
+            if node.name in old and node.output[0] not in known}
+
+
+def _quantised(node: onnx.NodeProto, model: onnx.ModelProto) -> str:
+    """Return the integers that a node's result becomes, which a fused node writes itself; or its own result."""
+    result = node.output[0]
+    while node.op_type != "QuantizeLinear":
+        readers = [each for each in model.graph.node if node.output[0] in each.input]
+        if len(readers) != 1 or readers[0].op_type not in ("QuantizeLinear", "Relu", "Clip"):
+            return result
+        node = readers[0]
+    return node.output[0]
 
 
 def _value(value: onnxruntime.NodeArg, inputs: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -1,0 +1,147 @@
+"""``tilewright compare --reference default|unfused``: our values beside ONNX Runtime's as it runs the file by itself.
+
+What we equal are its integer kernels, which a plain session does not always use. This shows how far the two are apart,
+output by output, and which operator starts it: the first layer that is off while all before it that are visible are
+equal.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewright.compiler.network.layers import AnyLayer
+from tilewright.compiler.network.memory_map import words_of
+from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.passes.pass_order import compile_network
+from tilewright.errors import InputError
+from tilewright.runtime.compared_run import Expected, model_outputs, public_outputs
+from tilewright.runtime.execution.verdict import Judged, TensorVerdict, counts
+from tilewright.runtime.model_source import ModelSource, choose_inputs
+from tilewright.runtime.oracle import onnx_runtime as onnx_reference
+from tilewright.runtime.oracle.comparison import Comparison, compare, compare_outputs
+from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
+from tilewright.runtime.oracle.expected_tensors import with_parts
+from tilewright.runtime.oracle.inputs import node_arg
+from tilewright.runtime.oracle.onnx_runtime import ONNX_RUNTIME_ERRORS
+from tilewright.runtime.oracle.plain_sessions import SETTINGS, PlainName, PlainSession
+from tilewright.tools.files import reason
+from tilewright.tools.progress import Steps
+
+__all__ = ["ReferenceComparison", "Start", "compare_reference"]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a difference starts: a layer by number and name, its operators, and how far it is off."""
+
+    layer: int
+    name: str
+    operators: tuple[str, ...]
+    nodes: tuple[str, ...]
+    verdict: TensorVerdict
+
+    def __str__(self) -> str:
+        made = ", ".join(self.operators) or "no operator of the file"
+        nodes = f" ({', '.join(self.nodes)})" if self.nodes else ""
+        return f"the difference starts at layer {self.layer} ({self.name}), {made}{nodes}: {self.verdict}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of the JSON."""
+        return {"layer": self.layer, "name": self.name, "operators": list(self.operators), "nodes": list(self.nodes),
+                **self.verdict.to_json()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceComparison:
+    """Our values beside another reference: for information, as that is not what we equal.
+
+    Attributes
+    ----------
+    model, origin : str
+        ``origin`` is the source of the input.
+    reference : {"default", "unfused"}
+    layers, outputs : tuple of Judged
+    start : Start or None
+        None if nothing that is visible is off.
+    """
+
+    model: str
+    origin: str
+    reference: PlainName
+    layers: tuple[Judged, ...]
+    outputs: tuple[Judged, ...]
+    start: Start | None
+
+    @property
+    def verdicts(self) -> list[TensorVerdict]:
+        """Those of the layers."""
+        return [each.verdict for each in self.layers]
+
+    @property
+    def output_verdicts(self) -> list[TensorVerdict]:
+        """Those of the model's outputs."""
+        return [each.verdict for each in self.outputs]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return dicts, lists and numbers; the keys are a contract."""
+        return {
+            "model": self.model, "input": self.origin, "reference": self.reference,
+            "onnxruntime": {"version": onnx_reference.VERSION, "settings": SETTINGS[self.reference]},
+            "compared": {"layers": counts(self.verdicts), "outputs": counts(self.output_verdicts)},
+            "outputs": [each.to_json() for each in self.outputs],
+            "layers": [each.to_json() for each in self.layers],
+            "start": self.start and self.start.to_json(),
+        }
+
+
+def compare_reference(source: ModelSource, reference: PlainName, input_file: Path | None, *,
+                      steps: Steps) -> ReferenceComparison:
+    """Compute a model by the integer reference, and compare it with ONNX Runtime's plain session of the user's file.
+
+    Raises
+    ------
+    CompileError
+        If the model is invalid or not supported.
+    InputError
+        If the input file does not hold the model's inputs, or ONNX Runtime refuses the file.
+    """
+    with steps.step(f"Reading {source.path.name}"):
+        network = compile_network(source.path)
+    inputs = choose_inputs(network.inputs, source, input_file)
+    with steps.step("Running the integer reference"):
+        ours = run_network(network, {info.name: quantise_input(info, inputs.arrays[node_arg(info).name])
+                                     for info in network.inputs})
+    with steps.step(f"Running ONNX Runtime, {reference}"):
+        try:
+            session = PlainSession(source.own_file, reference, network.tensors)
+            theirs = session.run(inputs.arrays)
+        except ONNX_RUNTIME_ERRORS as error:
+            raise InputError(f"Model {source.own_file.name!r} cannot be compared with --reference {reference}, because "
+                             f"ONNX Runtime rejects it: {reason(error)}") from error
+    layers = [(layer.name, words_of(layer.writes[0], network.tensors)) for layer in network.layers]
+    found = compare(layers, ours, {name: array for name, array in with_parts(theirs, network.tensors).items()
+                                   if name in ours and _alike(array, ours[name])})
+    public = {node_arg(info).name: dequantise_output(info, ours[info.name]) for info in network.outputs}
+    found = compare_outputs(model_outputs(network.outputs, public, ()), public_outputs(public, [Expected(theirs)]),
+                            found)
+    return ReferenceComparison(model=source.path.stem, origin=inputs.origin, reference=reference,
+                               layers=found.of_layers, outputs=found.of_outputs,
+                               start=_start(network.layers, found, session.operators))
+
+
+def _start(layers: Sequence[AnyLayer], found: Comparison, operators: Mapping[str, str]) -> Start | None:
+    """Return the first layer that is off by more than the last digits of a float; of such, if there is none."""
+    for kind in ("differs", "declared"):
+        for number, (layer, judged) in enumerate(zip(layers, found.of_layers, strict=True)):
+            if judged.verdict.kind == kind:
+                names = tuple(dict.fromkeys(operators[node] for node in layer.onnx_nodes if node in operators))
+                return Start(number, layer.name, names, layer.onnx_nodes, judged.verdict)
+    return None
+
+
+def _alike(theirs: np.ndarray, ours: np.ndarray) -> bool:
+    """Tell whether a tensor of one name is one in both: of the same size, and integers or floats in both."""
+    return theirs.size == ours.size and (theirs.dtype.kind in "iu") == (ours.dtype.kind in "iu")
