@@ -16,6 +16,7 @@ from tilewright.isa.core_names import HOST_CORE, CoreName
 from tilewright.isa.machine import Machine
 from tilewright.runtime.baseline.core_alone import BaselineResult, run_baseline
 from tilewright.runtime.batches import feeds
+from tilewright.runtime.changes_by_session import changes_said
 from tilewright.runtime.execution.engines import EngineName, show_rate
 from tilewright.runtime.execution.job import Job
 from tilewright.runtime.execution.report import Report
@@ -79,10 +80,13 @@ def run_session(session: InferenceSession, source: ModelSource, input_file: Path
         far = far_sentence(own_differences(source.path, given[0], expected[0].tensors))
         computed = dict(zip([output.name for output in session.get_outputs()], outputs, strict=True))
         comparison = _compared(session, computed, expected)
+        changes = changes_said(source, feeds(inputs.arrays, session.batch)[0],
+                               model_outputs(session.quantised_outputs, computed, ()),
+                               public_outputs(computed, expected[:1]))
     report = replace(session.report, matches_reference=comparison.matches, judged=comparison.of_layers,
                      judged_outputs=comparison.of_outputs,
-                     notes=(*source.notes, *float_remarks(source, session.report.layers), f"input: {inputs.origin}",
-                            *expected[0].notes, *far, str(comparison)))
+                     notes=(*source.notes, *float_remarks(source, session.report.layers), *changes,
+                            f"input: {inputs.origin}", *expected[0].notes, *far, str(comparison)))
     return ComparedRun(report=report, comparison=comparison, outputs=computed,
                        statistics=tensor_statistics(session.layers, session.tensors, session.zero_points),
                        job=session.job, times=session.times)

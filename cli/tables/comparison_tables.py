@@ -87,6 +87,7 @@ def summary(comparison: LayerComparison) -> list[str]:
              f"input: {comparison.origin}"]
     if comparison.ranges is not None:
         lines.append(comparison.ranges.sentence)
+    lines += comparison.changes
     if comparison.untrusted:
         lines.append(comparison.untrusted)
     if error is not None:

@@ -17,6 +17,7 @@ from tilewright.compiler.compile import Compiled, compile_file, emit_artefact
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.reference import run_network
 from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.runtime.changes_by_session import changes_said
 from tilewright.runtime.compare.last_writer import Writer, find_writer
 from tilewright.runtime.compare.three_ways import SideBySide, side_by_side
 from tilewright.runtime.compared_run import Expected, model_outputs, public_outputs, run_reference
@@ -54,6 +55,8 @@ class LayerComparison:
         If the model was quantised here.
     untrusted : str
         Reason why ONNX Runtime's tensors were not compared; empty if they were.
+    changes : tuple of str
+        Sentences on what a session of ONNX Runtime changes in the user's file by itself.
     """
 
     model: str
@@ -65,6 +68,7 @@ class LayerComparison:
     writer: Writer | None
     error: QuantisationError | None
     untrusted: str = ""
+    changes: tuple[str, ...] = ()
 
     @property
     def matches(self) -> bool:
@@ -90,7 +94,7 @@ class LayerComparison:
             "model": self.model, "machine": self.machine, "engine": self.engine, "input": self.origin,
             "ranges": self.ranges.sentence if self.ranges else None, "matches": self.matches,
             "onnxruntime": {"version": onnx_reference.VERSION, "settings": onnx_reference.settings(),
-                            "not_compared": self.untrusted or None},
+                            "not_compared": self.untrusted or None, "changes": list(self.changes)},
             "compared": {"layers": counts(self.verdicts),
                          "outputs": counts(self.output_verdicts)},
             "outputs": [each.to_json() for each in self.found.outputs],
@@ -139,10 +143,13 @@ def compare_layers(source: ModelSource, machine: Machine, engine: EngineName, in
         if found.divergence is not None:
             with steps.step("Searching for the instruction that wrote it"):
                 writer = find_writer(job, tensors, found.divergence.address)
+    public = {node_arg(info).name: dequantise_output(info, ours[info.name]) for info in network.outputs}
+    changes = changes_said(source, inputs.arrays, model_outputs(network.outputs, public, ()),
+                           public_outputs(public, [expected]))
     error = quantisation_error(source.quantised, network, steps) if source.quantised else None
     return LayerComparison(model=model.stem, machine=machine.name, engine=engine, origin=inputs.origin,
                            ranges=source.ranges, found=found, writer=writer, error=error,
-                           untrusted=expected.untrusted)
+                           untrusted=expected.untrusted, changes=changes)
 
 
 def _onnx_runtime(model: Path, network: Network, inputs: Mapping[str, np.ndarray]) -> Expected:

@@ -26,11 +26,12 @@ from tilewright.compiler.normal.rules.normal_form import normalise
 from tilewright.compiler.onnx.opset import raised
 from tilewright.errors import SimulationError
 from tilewright.runtime.oracle.exact_products import Kernels, kernels_here, make_exact, multiplies, multiplies_constants
+from tilewright.runtime.oracle.session_changes import Change, as_the_file_says
 from tilewright.runtime.oracle.unfused import fused_kinds, keep_outputs, with_outputs_of
 
 __all__ = [
-    "ONNX_RUNTIME_ERRORS", "VERSION", "FloatReference", "Operator", "Reference", "SaturationError", "run_reference",
-    "run_unfused", "session", "settings",
+    "ONNX_RUNTIME_ERRORS", "VERSION", "FloatReference", "Operator", "Reference", "SaturationError",
+    "changes_by_session", "run_reference", "run_unfused", "session", "settings",
 ]
 
 _INTEGERS = ("tensor(int8)", "tensor(uint8)")
@@ -123,11 +124,16 @@ class Reference:
         Nodes that are computed in float, as ONNX Runtime's fusion would make an invalid model of them.
     untrusted : str
         Why its integers are not to be compared with; empty if they are.
+
+    With ``mended``, a session changes nothing in the model by itself (`runtime.oracle.session_changes`).
     """
 
-    def __init__(self, model: str | Path | bytes, floats: Collection[str] = (), kernels: Kernels | None = None) -> None:
+    def __init__(self, model: str | Path | bytes, floats: Collection[str] = (), kernels: Kernels | None = None,
+                 *, mended: bool = True) -> None:
         kernels = kernels or kernels_here()
-        fused, self.unfused = _fused(_in_normal_form(model), Level.ORT_ENABLE_EXTENDED, kernels)
+        model = _in_normal_form(model)
+        model = _as_the_file_says(model) if mended else model
+        fused, self.unfused = _fused(model, Level.ORT_ENABLE_EXTENDED, kernels)
         outputs = {value.name for value in fused.graph.output}
         self._session = _session(_with_all_outputs(fused), Level.ORT_DISABLE_ALL)
         self._unread = _unread_inputs(fused)
@@ -212,6 +218,17 @@ def _in_normal_form(model: str | Path | bytes) -> str | Path | bytes:
     """Return the model as it is compiled: in normal form, the model itself if it is (docs/normal-form.md)."""
     form = normalise(_read(model))
     return raised(form.proto).SerializeToString() if form.counts else model
+
+
+def changes_by_session(model: str | Path | bytes) -> tuple[Change, ...]:
+    """Return what a session changes in a model by itself."""
+    return as_the_file_says(_read(model))
+
+
+def _as_the_file_says(model: str | Path | bytes) -> str | Path | bytes:
+    """Return a model in which a session changes nothing by itself: the same if it would not."""
+    proto = _read(model)
+    return proto.SerializeToString() if any(each.mended for each in as_the_file_says(proto)) else model
 
 
 def _fused(model: str | Path | bytes, level: Level, kernels: Kernels) -> tuple[onnx.ModelProto, tuple[str, ...]]:

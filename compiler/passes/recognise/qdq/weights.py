@@ -19,6 +19,7 @@ from tilewright.compiler.passes.recognise.infer_shapes import inferred
 from tilewright.compiler.passes.recognise.leave_to_core import dequantised
 from tilewright.compiler.passes.recognise.qdq.bias import constant_bias
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before
+from tilewright.compiler.passes.recognise.qdq.idle_channels import live_weights
 
 __all__ = ["affine_node", "scaled", "transposed", "weighted"]
 
@@ -37,6 +38,7 @@ def weighted(group: QdqGroup, graph: Graph, node: Node, x: Tensor) -> tuple[Grap
                             f"quantise the weights along axis {axis}")
     operator, levels = operator.of_type(group.kind.dtype), None
     if bias_name:
+        packed = live_weights(group, graph, bias_name, x, packed)
         bias = constant_bias(group, graph, bias_name, x, packed[1])
         levels, operator = bias.levels, replace(operator, exact=bias.exact)
     elif operator.alpha != 1.0:
