@@ -92,6 +92,7 @@ class LayerComparison:
         rows = [row.to_json() | {"sqnr_db": _finite(ratios.get(row.tensor))} for row in self.found.rows]
         return {
             "model": self.model, "machine": self.machine, "engine": self.engine, "input": self.origin,
+            "reference": "integer",
             "ranges": self.ranges.sentence if self.ranges else None, "matches": self.matches,
             "onnxruntime": {"version": onnx_reference.VERSION, "settings": onnx_reference.settings(),
                             "not_compared": self.untrusted or None, "changes": list(self.changes)},

@@ -35,23 +35,30 @@ __all__ = ["ReferenceComparison", "Start", "compare_reference"]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a difference starts: a layer by number and name, its operators, and how far it is off."""
+    """Where a difference starts: a layer by number and name, its operators, and how far it is off.
+
+    ``unseen`` is the number of layers right before it that ONNX Runtime does not show: it may start in one of these.
+    """
 
     layer: int
     name: str
     operators: tuple[str, ...]
     nodes: tuple[str, ...]
     verdict: TensorVerdict
+    unseen: int = 0
 
     def __str__(self) -> str:
         made = ", ".join(self.operators) or "no operator of the file"
         nodes = f" ({', '.join(self.nodes)})" if self.nodes else ""
-        return f"the difference starts at layer {self.layer} ({self.name}), {made}{nodes}: {self.verdict}"
+        unseen = "" if not self.unseen else (
+            f", or in {'the layer' if self.unseen == 1 else f'one of the {self.unseen} layers'} before it that ONNX "
+            f"Runtime does not show")
+        return f"the difference starts at layer {self.layer} ({self.name}), {made}{nodes}{unseen}: {self.verdict}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of the JSON."""
         return {"layer": self.layer, "name": self.name, "operators": list(self.operators), "nodes": list(self.nodes),
-                **self.verdict.to_json()}
+                "unseen": self.unseen, **self.verdict.to_json()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +145,9 @@ def _start(layers: Sequence[AnyLayer], found: Comparison, operators: Mapping[str
         for number, (layer, judged) in enumerate(zip(layers, found.of_layers, strict=True)):
             if judged.verdict.kind == kind:
                 names = tuple(dict.fromkeys(operators[node] for node in layer.onnx_nodes if node in operators))
-                return Start(number, layer.name, names, layer.onnx_nodes, judged.verdict)
+                before = [each.verdict.kind != "not compared" for each in found.of_layers[:number]][::-1]
+                unseen = before.index(True) if True in before else len(before)
+                return Start(number, layer.name, names, layer.onnx_nodes, judged.verdict, unseen)
     return None
 
 

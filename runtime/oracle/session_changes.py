@@ -61,28 +61,39 @@ class _Mending:
     def changes(self) -> Iterator[Change]:
         """Prevent and yield each change."""
         for node in [each for each in self._graph.node if each.op_type in _PRODUCTS and not each.domain]:
-            x, weights = self._dequantised(node.input[0]), self._dequantised(node.input[1])
-            bias = node.input[2] if len(node.input) > 2 else ""
-            name = node.name or node.output[0]
+            x, weights, name = self._dequantised(node.input[0]), self._dequantised(node.input[1]), \
+                node.name or node.output[0]
             if x is not None and self._is_float(node.input[1]):
                 self._open(node, 1)
                 yield Change(name, node.op_type, "quantises the float weights")
-            elif x is not None and weights is not None and bias:
+            elif x is not None and weights is not None and (place := self._bias_place(node)) is not None:
                 yield from (Change(name, node.op_type, what, mended)
-                            for what, mended in self._bias(node, x, weights, bias))
+                            for what, mended in self._bias(node, (x, weights), place))
 
-    def _bias(self, node: NodeProto, x: NodeProto, weights: NodeProto, bias: str) -> Iterator[tuple[str, bool]]:
-        """Yield what happens to the bias of a product of two quantised operands."""
-        scales = [self._array(each.input[1]) for each in (x, weights)]
+    def _bias_place(self, node: NodeProto) -> tuple[NodeProto, int] | None:
+        """Return where a product's bias is an input: of itself, or of the Add that a session fuses with a MatMul."""
+        if any(each.name in ("alpha", "beta") and each.f != 1 for each in node.attribute):
+            return None     # a session computes it in float
+        if node.op_type != "MatMul":
+            return (node, 2) if len(node.input) > 2 and node.input[2] else None
+        readers = self._readers(node)
+        if len(readers) != 1 or readers[0].op_type != "Add":
+            return None
+        return next(((readers[0], index) for index, name in enumerate(readers[0].input) if self._is_float(name)), None)
+
+    def _bias(self, node: NodeProto, operands: tuple[NodeProto, NodeProto],
+              place: tuple[NodeProto, int]) -> Iterator[tuple[str, bool]]:
+        """Yield what happens to the bias of a product of two quantised operands, the input of a node."""
+        scales, bias = [self._array(each.input[1]) for each in operands], place[0].input[place[1]]
         if scales[0] is None or scales[1] is None or scales[0].size != 1:
             return
         steps = scales[0].astype(np.float64).ravel() * scales[1].astype(np.float64).ravel()
         if self._is_float(bias):
             values = self._array(bias)
-            if values is not None and steps.size in (1, values.size) and (
-                    np.abs(values.ravel().astype(np.float64)) >= _INT32 * steps).any():
-                if not self._without_idle_channels(node, x, weights, values):
-                    self._open(node, 2)
+            if values is not None and values.ndim == 1 and steps.size in (1, values.size) and (
+                    np.abs(values.astype(np.float64)) >= _INT32 * steps).any():
+                if not self._without_idle_channels(node, operands, place[0], values):
+                    self._open(*place)
                 yield "quantises the float bias beyond int32", True
             return
         source = self._dequantised(bias)
@@ -91,37 +102,43 @@ class _Mending:
                 np.allclose(own.ravel(), steps, rtol=_RELATIVE, atol=0 if node.op_type == "Gemm" else _ABSOLUTE)):
             yield "ignores the own scale of the int32 bias", False
 
-    def _without_idle_channels(self, node: NodeProto, x: NodeProto, weights: NodeProto, bias: np.ndarray) -> bool:
+    def _without_idle_channels(self, node: NodeProto, operands: tuple[NodeProto, NodeProto], last: NodeProto,
+                               bias: np.ndarray) -> bool:
         """Write weights of 0 for channels that no input moves; tell whether the bias fits int32 then."""
-        quantise = self._quantise_behind(node)
+        x, weights = operands
+        quantise = self._quantise_behind(last)
         levels, scales = self._array(weights.input[0]), self._array(weights.input[1])
         zero = self._array(weights.input[2]) if len(weights.input) > 2 else np.zeros((), np.int8)
         if quantise is None or levels is None or scales is None or zero is None or levels.dtype != np.int8 \
-                or zero.any() or node.op_type != "Conv":
+                or zero.any() or node.op_type == "ConvTranspose" or (node.op_type != "Conv" and levels.ndim != 2):
             return False
         ends = self._levels(x), self._levels(quantise)
         if ends[0] is None or ends[1] is None:
             return False
-        found = without_idle_channels(levels, scales, bias, ends[0], ends[1])
+        by_columns = node.op_type != "Conv" and not any(each.name == "transB" and each.i for each in node.attribute)
+        found = without_idle_channels(levels.T if by_columns else levels, scales, bias, ends[0], ends[1])
         if found is None:
             return False
+        arrays = found[0].T if by_columns else found[0], found[1], np.zeros(found[1].size, np.int8)
         names = [f"{node.output[0]}:{what}" for what in ("weights", "scales", "zeros")]
-        for name, array in zip(names, (*found, np.zeros(levels.shape[0], np.int8)), strict=True):
+        for name, array in zip(names, arrays, strict=True):
             self._graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
-        made = onnx.helper.make_node("DequantizeLinear", names, [f"{node.output[0]}:live"], axis=0)
+        made = onnx.helper.make_node("DequantizeLinear", names, [f"{node.output[0]}:live"], axis=int(by_columns))
         self._graph.node.insert(list(self._graph.node).index(node), made)
         node.input[1] = made.output[0]
         return True
 
+    def _readers(self, node: NodeProto) -> list[NodeProto]:
+        return [each for each in self._graph.node if node.output[0] in each.input]
+
     def _quantise_behind(self, node: NodeProto) -> NodeProto | None:
         """Return the QuantizeLinear of a node's result, a ReLU or Clip between them."""
-        while True:
-            readers = [each for each in self._graph.node if node.output[0] in each.input]
+        while node.op_type != "QuantizeLinear":
+            readers = self._readers(node)
             if len(readers) != 1 or readers[0].op_type not in ("QuantizeLinear", *_BETWEEN):
                 return None
             node = readers[0]
-            if node.op_type == "QuantizeLinear":
-                return node
+        return node
 
     def _levels(self, node: NodeProto) -> Levels | None:
         """Return the levels of a QuantizeLinear or DequantizeLinear of one scale and a stated zero point."""

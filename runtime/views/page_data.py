@@ -53,7 +53,6 @@ def page_data(run: ComparedRun) -> dict[str, Any]:
 def _figures(report: Report) -> list[tuple[str, str, str]]:
     """Return the key figures: what, how much, and a range or remark."""
     total, power = report.energy.total, report.milliwatts
-    judged = report.judged_outputs + report.judged
     scale = power / total.uj if total.uj else 0.0
     relative = _range(total.relative_low_uj, total.relative_high_uj)
     absolute = _range(total.absolute_low_uj, total.absolute_high_uj)
@@ -70,9 +69,9 @@ def _figures(report: Report) -> list[tuple[str, str, str]]:
         ("MAC per multiplier and cycle", f"{report.macs_per_multiplier_cycle:.2f}",
          f"{report.macs:,} MAC on {report.multipliers} multipliers"),
         ("on the host core", f"{share:.1f} %", "of the cycles"),
-        ("equal to ONNX Runtime", headline(each.verdict for each in judged), "; ".join(
-            count_text((each.verdict for each in some), what)
-            for some, what in ((report.judged_outputs, "outputs"), (report.judged, "layers")) if some)),
+        *((f"{what} equal to ONNX Runtime", headline(each.verdict for each in judged),
+           count_text((each.verdict for each in judged), what) if judged else "there was no comparison")
+          for what, judged in (("outputs", report.judged_outputs), ("layers", report.judged))),
     ]
 
 

@@ -49,9 +49,10 @@ def test_what_was_not_stored_is_not_called_equal():
     assert len(results) > 1
     assert all(result.startswith("not compared") for result in results[:-1])
     assert [verdict for _, verdict in found["outputs"]] == ["equal"]
-    (value, remark), = ((value, remark) for name, value, remark in found["figures"] if name == "equal to ONNX Runtime")
-    assert value == f"2 of {1 + len(results)}"
-    assert f"{len(results) - 1} not compared" in remark
+    figures = {name: (value, remark) for name, value, remark in found["figures"]}
+    assert figures["outputs equal to ONNX Runtime"] == ("yes", "1 output: 1 equal")
+    assert figures["layers equal to ONNX Runtime"] == (
+        f"1 of {len(results)}", f"{len(results)} layers: 1 equal, {len(results) - 1} not compared")
     content = run.report.to_json()
     assert content["compared"] == {
         "outputs": {"equal": 1, "declared": 0, "differs": 0, "not compared": 0},
@@ -64,8 +65,9 @@ def test_an_output_that_is_off_is_not_called_equal(run):
     off = TensorVerdict(kind="declared", elements=10, off=3, levels=8, why="ONNX Runtime computes it in float")
     report = replace(run.report, matches_reference=True, judged=(), judged_outputs=(Judged("y", "y", off),))
     found = page_data(replace(run, report=report))
-    (value,) = (value for name, value, _ in found["figures"] if name == "equal to ONNX Runtime")
-    assert value == "0 of 1"
+    values = {name: value for name, value, _ in found["figures"]}
+    assert values["outputs equal to ONNX Runtime"] == "0 of 1"
+    assert values["layers equal to ONNX Runtime"] == "not compared"
     assert found["outputs"] == [["y", str(off)]]
     assert "8 levels" in str(off)
     assert {layer["exact"] for layer in found["layers"]} == {"not compared: there was no comparison"}

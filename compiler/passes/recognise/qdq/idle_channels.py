@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.onnx_operators import OnnxGemm
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup
 
 __all__ = ["Levels", "live_weights", "without_idle_channels"]
@@ -83,8 +84,9 @@ def _level(numbers: np.ndarray, y: Levels) -> np.ndarray:
 def live_weights(group: QdqGroup, graph: Graph, bias: str, x: Tensor,
                  packed: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return weights and scales as they are, or with 0 for channels that no input moves by a level."""
-    values = graph.constants.get(bias)
-    if values is None or values.dtype != np.float32:
+    values, operator = graph.constants.get(bias), group.node.operator
+    if values is None or values.dtype != np.float32 or (
+            isinstance(operator, OnnxGemm) and not operator.alpha == operator.beta == 1.0):
         return packed
     found = without_idle_channels(*packed, values, _levels(x), _levels(group.kind))
     return packed if found is None else found

@@ -8,8 +8,9 @@ from tests.support.onnx_models import ModelBuilder
 from tilewright.compiler.network.layers import CoreLayer, Layer
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
-from tilewright.runtime.oracle.conversion import as_int8
+from tilewright.runtime.oracle.conversion import as_int8, quantise_input
 from tilewright.runtime.oracle.onnx_runtime import run_reference
+from tilewright.runtime.oracle.plain_sessions import PlainSession
 
 INTEGER = [
     Dense(outputs=9), Dense(outputs=8), Dense(outputs=8, bias="float32"), Dense(outputs=8, bias_shape=(1, 8)),
@@ -68,16 +69,28 @@ def test_a_product_with_bias_and_the_relu_behind_it_are_one_layer() -> None:
     assert isinstance(layer, Layer)
 
 
-def test_a_bias_that_int32_cannot_say_is_left_to_the_core() -> None:
+@pytest.mark.parametrize(("bias", "step", "core"), [(1.0, 1e-9, False), (0.25, 5e-9, True)])
+def test_a_bias_that_int32_cannot_say_is_left_to_the_core_unless_the_sums_move_nothing(
+        bias: float, step: float, core: bool) -> None:
+    """A bias of 0.25 is two and a half levels: the sums tip it to either side."""
     model = ModelBuilder("qdq", seed=3)
     x = model.input((1, 4))
     weights = model.node("DequantizeLinear", [
-        model.constant(np.ones((4, 2), np.int8)), model.constant(np.float32(1e-9)), model.constant(np.int8(0))], "w")
+        model.constant(np.full((4, 2), 127, np.int8)), model.constant(np.float32(step)), model.constant(np.int8(0))],
+        "w")
     result = model.node("MatMul", [model.dequantised(x), weights], "p")
-    result = model.node("Add", [result, model.constant(np.array([1.0, 2.0], np.float32))], "s")
+    result = model.node("Add", [result, model.constant(np.array([bias, 2.0], np.float32))], "s")
     out = model.value((1, 2), np.float32(0.1))
     model.quantised(result, out)
-    assert any(isinstance(layer, CoreLayer) for layer in compile_network(model.finish(out)).layers)
+    content = model.finish(out)
+    network = compile_network(content)
+    assert any(isinstance(layer, CoreLayer) for layer in network.layers) is core
+    for sign in (-1, 1):
+        values = np.full((1, 4), sign, np.float32)
+        ours = run_network(network, {network.inputs[0].name: quantise_input(network.inputs[0], values)})
+        expected = PlainSession(content, "unfused", [out.name]).run({"input0": values})[out.name]
+        assert np.array_equal(ours[out.name].ravel(), as_int8(expected).ravel())
+        assert np.array_equal(run_reference(content, {"input0": values})[out.name], expected)
 
 
 def _with_stated_bias(op: str, *, moved: bool, factor: float, zero_point: int) -> bytes:
