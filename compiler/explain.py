@@ -183,8 +183,8 @@ def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:
     for each in plan.tiles:
         for part in plan.blocks:
             tiles, groups = slots_of(len(each.rows.conv), len(each.columns.conv), part.channels, plan.nest, machine)
-            array += mac_cycles(tiles, groups, plan.nest.kernel_y * plan.nest.kernel_x * len(part.runs), machine)
-            if part.runs.stop == plan.nest.runs:
+            array += mac_cycles(tiles, groups, part.steps, machine)
+            if not part.holds:
                 post += post_cycles(tiles, groups, plan.work, plan.nest, machine)
     return LayerExplanation(
         name=layer.name, onnx_nodes=layer.onnx_nodes, fused=fused(layer),
@@ -192,7 +192,7 @@ def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:
         paired_rows=plan.nest.paired,
         tile_rows=len(tile.rows.out), tile_columns=len(tile.columns.out), tiles=len(plan.tiles),
         block_channels=block.channels, blocks=len({each.first_group for each in plan.blocks}),
-        kernel_parts=-(-plan.nest.runs // len(block.runs)),
+        kernel_parts=sum(each.first_group == block.first_group for each in plan.blocks),
         loop_order="blocks outer" if plan.weights_outer else "tiles outer",
         predicted_cycles=plan.cost.cycles, predicted_bytes=plan.cost.bytes, compute_cycles=array,
         memory_cycles=plan.cost.bytes // machine.bus_bytes, post_cycles=post,

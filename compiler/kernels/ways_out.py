@@ -26,7 +26,7 @@ _WAYS_OUT: tuple[tuple[frozenset[str], str], ...] = tuple((frozenset(names.split
     ("Concat DepthToSpace Expand Flatten Gather Identity Pad Reshape Slice SpaceToDepth Squeeze Tile", _MOVE),
     ("Transpose Unsqueeze", _MOVE),
     ("MaxPool GlobalMaxPool LpPool",
-     "use smaller windows without dilations, with the same quantisation before and after"),
+     "use no indices, and the same quantisation before and after"),
     ("AveragePool GlobalAveragePool", "use windows without dilations, between quantised tensors"),
     ("ReduceMean", _MEAN),
     ("ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSum ReduceSumSquare", _MEAN),

@@ -10,7 +10,7 @@ from typing import Literal
 
 from tilewright.compiler.graph.onnx_names import BINARY, CHOICES, UNARY
 from tilewright.compiler.graph.onnx_operators import OnnxFlatten, OnnxReshape, OnnxSqueeze, OnnxUnsqueeze, type_name
-from tilewright.isa.limits import MAX_KERNEL, MAX_PADDING, MAX_WINDOW, MAX_WINDOW_STRIDE
+from tilewright.isa.limits import MAX_WINDOW
 
 __all__ = ["DATAPATH", "RUNS_ON", "Coverage"]
 
@@ -29,7 +29,6 @@ RUNS_ON: dict[_RunsOn, str] = {
 
 _FLOAT = "within one level: ONNX Runtime computes it in float"
 _ONE_TYPE = "activations all int8 or all uint8"
-_WINDOW = f"kernel at most {MAX_KERNEL}x{MAX_KERNEL}, pads at most {MAX_PADDING}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +55,12 @@ class Coverage:
 
 DATAPATH: tuple[Coverage, ...] = (
     Coverage(operators=("Conv", "QLinearConv"), runs_on=("conv23", "conv"),
-             limits=f"images of one or two dimensions; {_WINDOW}, or wider by a factor that strides and width have in "
-                    "common; any strides, dilations and groups; constant "
+             limits="images of one or two dimensions; kernels of any size, any strides, dilations and groups; constant "
                     f"weights that fit int8 less their zero point, with a scale per tensor or output channel; "
                     f"{_ONE_TYPE}",
              exactness=f"exact; if a following Relu or Clip does more than saturate, {_FLOAT}"),
     Coverage(operators=("ConvTranspose",), runs_on=("conv23", "conv"),
-             limits=f"weights and all else as for Conv, with one convolution per phase of the strides; {_WINDOW} each",
+             limits="weights and all else as for Conv, with one convolution per phase of the strides",
              exactness=_FLOAT),
     Coverage(operators=("Gemm", "MatMul", "QLinearMatMul", "QGemm"), runs_on=("conv",),
              limits="one or more rows times a constant matrix, with one constant row as bias, which may be an Add "
@@ -85,21 +83,21 @@ DATAPATH: tuple[Coverage, ...] = (
              limits="any number of them between a float input of the model and its QuantizeLinear, with constants of "
                     "at most 4096 elements: folded into the quantisation of the input, which the host does"),
     Coverage(operators=("GlobalAveragePool", "QLinearGlobalAveragePool"), runs_on=("pool",),
-             limits=f"image of at most {MAX_KERNEL}x{MAX_KERNEL}, or of as many pixels"),
+             limits="images of any size"),
     Coverage(operators=("AveragePool", "QLinearAveragePool"), runs_on=("pool",),
-             limits=f"{_WINDOW}; no dilations; if padding does not count, one layer for each number of pixels that a "
-                    "window counts",
+             limits="windows of any size; no dilations; if padding does not count, one layer for each number of "
+                    "pixels that a window counts",
              exactness=f"exact where the scales prove it; else {_FLOAT}"),
     Coverage(operators=("ReduceMean",), runs_on=("pool", "conv"),
-             limits="one image: over height and width, or, with weights of 1, over any of channels, height and width, "
-                    f"each at most {MAX_KERNEL}; (1, rows, channels) or (1, channels, length) along one axis; several "
+             limits="one image: over height and width, or, with weights of 1, over any of channels, height and width; "
+                    "(1, rows, channels) or (1, channels, length) along one axis; several "
                     "in a row become one", exactness=_FLOAT),
     Coverage(operators=("ReduceSum",), runs_on=("conv",),
-             limits=f"one image, with weights of 1: over any of channels, height and width, each at most {MAX_KERNEL}",
+             limits="one image, with weights of 1: over any of channels, height and width",
              exactness=_FLOAT),
     Coverage(operators=("MaxPool", "GlobalMaxPool"), runs_on=("act",),
-             limits=f"window and pads at most {MAX_WINDOW}x{MAX_WINDOW}, strides at most {MAX_WINDOW_STRIDE}, or "
-                    "a sequence of such steps; no dilations, no indices; another quantisation behind it is a table"),
+             limits=f"windows, strides and dilations of any size, in steps of at most {MAX_WINDOW}x{MAX_WINDOW}; no "
+                    "indices; another quantisation behind it is a table"),
     Coverage(operators=("Max", "ReduceMax"), runs_on=("act", "table"),
              limits="computed tensors of the same shape; or one image along height, width or both, or along its "
                     "channels; or (1, rows, channels) along one axis: as max pooling"),

@@ -10,6 +10,8 @@ from tilewright.compiler.graph.rewrite import Pass, PassPipeline
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.onnx.reader import load
+from tilewright.compiler.passes.canonicalise.bound_maxima import BoundMaxima
+from tilewright.compiler.passes.canonicalise.bound_padding import BoundPadding
 from tilewright.compiler.passes.canonicalise.flatten_to_kernel import FlattenToKernel
 from tilewright.compiler.passes.canonicalise.fold_pad import FoldPad
 from tilewright.compiler.passes.canonicalise.merge_moves import MergeMoves
@@ -28,8 +30,6 @@ from tilewright.compiler.passes.fuse.fuse_table import FuseTable
 from tilewright.compiler.passes.fuse.join_parts import JoinParts
 from tilewright.compiler.passes.fuse.raise_above_concat import RaiseAboveConcat
 from tilewright.compiler.passes.images.as_images import AsImages
-from tilewright.compiler.passes.images.fold_strides import FoldStrides
-from tilewright.compiler.passes.images.large_pooling import SplitLargePooling
 from tilewright.compiler.passes.lower.build_layers import build_network
 from tilewright.compiler.passes.lower.fuse_core import FuseCore
 from tilewright.compiler.passes.lower.fuse_levels import FuseLevels
@@ -62,15 +62,15 @@ from tilewright.isa.extension import BufferUnit, Extension, PostStage
 __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
 RECOGNITION = (
-    OrderNodes(), RebuildNormalisations(), AsImages(), UseEquivalents(), SplitLargePooling(), SinkTransposes(),
+    OrderNodes(), RebuildNormalisations(), AsImages(), UseEquivalents(), SinkTransposes(),
     RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), DequantiseImages(), QuantiseInputs(),
     RaiseQuantisation(), PrepareInputs(), SinkDequantisation(), SkipExpand(), RepeatPixels(), TurnImages(),
     QuantiseBetween(), RecogniseTables(), MergeAffine(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (
-    ShiftUnsigned(), FoldStrides(), InferShapes(), PadChannels(), FoldPad(), SplitAverage(), FlattenToKernel(),
-    SplitWeights(), MergeMoves(), PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
+    ShiftUnsigned(), InferShapes(), PadChannels(), FoldPad(), SplitAverage(), FlattenToKernel(), SplitWeights(),
+    BoundMaxima(), BoundPadding(), MergeMoves(), PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
 _FUSION = (JoinParts(), RaiseAboveConcat(QClamp), FuseClamp(), JoinParts(), FuseResidual(), FuseTable(),

@@ -20,19 +20,25 @@ What computes every byte alike, as an average or a value table does, need not te
 tile is ``lanes`` bytes of a stored row, whatever they are, and a row of results as many tiles as bytes ask for. So
 the average of a whole image is not one tile in each of many lane groups, whose weight fetches it would wait for, and
 three channels do not leave a lane idle.
+
+A command's loops over kernel rows and columns end at 63. A kernel with more taps along one axis, and one along the
+other, is *folded*: both loops walk along that axis, with zero weights for what is too much. Any other is *cut* into
+rectangles, a command for each, whose sums are held where they are.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 
 from tilewright.compiler.network.layers import Layer, MaxPooling
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.plan.tiles import LayerAxis, axes
-from tilewright.isa.limits import MAX_PIXEL_BYTES, MAX_WINDOW_STRIDE
+from tilewright.isa.limits import MAX_KERNEL, MAX_PIXEL_BYTES, MAX_WINDOW_STRIDE
 from tilewright.isa.machine import TILE_BYTES, Machine
 
-__all__ = ["PAIR_BYTES", "Algorithm", "LoopNest", "algorithms", "forms", "loop_nest", "loop_nests"]
+__all__ = ["PAIR_BYTES", "Algorithm", "LoopNest", "algorithms", "forms", "loop_nest", "loop_nests", "spare_rows"]
 
 
 class Algorithm(StrEnum):
@@ -104,6 +110,11 @@ class LoopNest:
         ``conv23`` keeps the columns that neighbouring patches share.
     across : bool
         A tile is ``lanes`` bytes of a row, and a mac command has one lane group; ``group_step`` counts for its base.
+    fold : str
+        ``rows`` or ``columns`` if both loops walk along that axis of the kernel, ``kernel_x`` taps in each of
+        ``kernel_y`` turns, else ``""``.
+    cuts : (int, int)
+        Ranges into which the loops over rows and over columns are cut; each pair of them is a block.
     """
 
     algorithm: Algorithm
@@ -119,6 +130,8 @@ class LoopNest:
     pieces: bool = False
     reuse: bool = True
     across: bool = False
+    fold: str = ""
+    cuts: tuple[int, int] = (1, 1)
 
     @property
     def steps(self) -> int:
@@ -135,9 +148,21 @@ class LoopNest:
         """Whether the whole kernel is one run, so that it may be cut anywhere."""
         return self.algorithm is Algorithm.DOT_PRODUCTS and self.kernel_y == self.kernel_x == 1
 
+    @property
+    def rectangles(self) -> tuple[tuple[range, range], ...]:
+        """The ranges of kernel rows and columns of each command."""
+        rows, columns = (_evenly(size, count)
+                         for size, count in zip((self.kernel_y, self.kernel_x), self.cuts, strict=True))
+        return tuple((row, column) for row in rows for column in columns)
+
 
 def loop_nest(layer: Layer, algorithm: Algorithm, machine: Machine) -> LoopNest:
     """Return the loop nest of ``layer`` by ``algorithm``."""
+    return _within_loops(_unbounded_nest(layer, algorithm, machine), layer)
+
+
+def _unbounded_nest(layer: Layer, algorithm: Algorithm, machine: Machine) -> LoopNest:
+    """Return the loop nest as if a command's loops had no end."""
     channels, outputs = layer.in_shape[0], layer.conv_shape[0]
     kernel_y, kernel_x = layer.kernel
     if algorithm is Algorithm.POOL:
@@ -164,6 +189,34 @@ def loop_nest(layer: Layer, algorithm: Algorithm, machine: Machine) -> LoopNest:
     return LoopNest(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=runs, seen=seen,
                     group_step=group_step, section=section, section_step=section_step,
                     overread=runs * TILE_BYTES - (inputs_each if group_step else seen_row))
+
+
+def _within_loops(nest: LoopNest, layer: Layer) -> LoopNest:
+    """Return ``nest`` with loops that a command can count: folded, or cut."""
+    rows, columns = nest.kernel_y, nest.kernel_x
+    if max(rows, columns) <= MAX_KERNEL:
+        return nest
+    taps = rows * columns
+    # Sums of windows have no weights, and so no zeros.
+    turns = next((count for count in range(-(-taps // MAX_KERNEL), MAX_KERNEL + 1)
+                  if nest.algorithm is not Algorithm.POOL or taps % count == 0), 0)
+    if min(rows, columns) > 1 or not turns:
+        return replace(nest, cuts=(-(-rows // MAX_KERNEL), -(-columns // MAX_KERNEL)))
+    each = -(-taps // turns)
+    folded = replace(nest, kernel_y=turns, kernel_x=each, fold="rows" if columns == 1 else "columns")
+    spare = (turns * each - taps) * layer.dilations[1] * layer.in_shape[0]
+    return replace(folded, overread=nest.overread + (spare if folded.fold == "columns" else 0))
+
+
+def spare_rows(layer: Layer, nest: LoopNest) -> int:
+    """Return the stored rows that a folded kernel reads behind those it needs; its weights there are zero."""
+    return (nest.kernel_y * nest.kernel_x - layer.kernel[0]) * layer.dilations[0] if nest.fold == "rows" else 0
+
+
+def _evenly(size: int, count: int) -> list[range]:
+    """Return ``count`` ranges of about the same length that together are ``range(size)``."""
+    bounds = [size * index // count for index in range(count + 1)]
+    return [range(*pair) for pair in pairwise(bounds)]
 
 
 def _winograd_nest(layer: Layer, machine: Machine) -> LoopNest:
@@ -195,15 +248,28 @@ def _missing(channels: int, machine: Machine) -> int:
 
 def loop_nests(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[LoopNest, ...]:
     """Return the loop nests of ``layer`` by ``algorithm`` that are worth comparing."""
-    plain = loop_nest(layer, algorithm, machine)
+    unbounded = _unbounded_nest(layer, algorithm, machine)
+    plain = _within_loops(unbounded, layer)
     if algorithm is Algorithm.POOL:
-        return (plain, replace(plain, across=True)) if alike(layer) else (plain,)
+        found = (plain, *_in_strips(unbounded, layer, machine))
+        return (*found, *(replace(each, across=True) for each in found)) if alike(layer) else found
     # Rows that are a multiple of 16 apart never lie 8 (mod 16) bytes apart.
-    alone = plain.kernel_y == 1 or layer.dilations[0] % TILE_BYTES == 0
+    alone = unbounded.kernel_y == 1 or layer.dilations[0] % TILE_BYTES == 0
     if algorithm is not Algorithm.DOT_PRODUCTS or alone or not machine.paired_rows:
         return (plain,)
-    paired = _pair_rows(plain, layer)
-    return (plain, paired) if paired.steps < plain.steps and paired.runs == 1 else (plain,)
+    paired = _pair_rows(unbounded, layer)
+    counts = max(paired.kernel_y, paired.kernel_x) <= MAX_KERNEL
+    return (plain, paired) if counts and paired.steps < plain.steps and paired.runs == 1 else (plain,)
+
+
+def _in_strips(unbounded: LoopNest, layer: Layer, machine: Machine) -> tuple[LoopNest, ...]:
+    """Return the nest of a window, the only one of an image too large for the buffer, that loads it strip by strip."""
+    rows, size = unbounded.kernel_y, math.prod(layer.in_shape) // layer.images
+    height, width = axes(layer)
+    if (height.conv, width.conv) != (1, 1) or any(layer.pads) or size <= machine.activation_bytes:
+        return ()
+    strips = max(-(-rows // MAX_KERNEL), min(rows, -(-2 * size // machine.activation_bytes)))
+    return (replace(unbounded, cuts=(strips, -(-unbounded.kernel_x // MAX_KERNEL))),)
 
 
 def alike(layer: Layer) -> bool:

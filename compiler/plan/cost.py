@@ -90,14 +90,13 @@ def post_cycles(tiles: int, groups: int, layer: Layer, nest: LoopNest, machine: 
     return vectors
 
 
-def compute_cycles(problem: Problem, tile: Tile, channels: int, runs: int) -> int:
-    """Return the cycles of one step, whose block has so many channels: the slower of array and post-processing."""
+def compute_cycles(problem: Problem, tile: Tile, block: WeightBlock) -> int:
+    """Return the cycles of one step: the slower of array and post-processing."""
     nest, machine = problem.nest, problem.machine
-    tiles, groups = slots_of(len(tile.rows.conv), len(tile.columns.conv), channels, nest, machine)
-    steps = nest.kernel_y * nest.kernel_x * runs
+    tiles, groups = slots_of(len(tile.rows.conv), len(tile.columns.conv), block.channels, nest, machine)
     # The last products of second channels follow the command.
     behind = machine.tiles if nest.winograd and machine.pairs_channels else 0
-    return _STEP_OVERHEAD + max(mac_cycles(tiles, groups, steps, machine) + behind,
+    return _STEP_OVERHEAD + max(mac_cycles(tiles, groups, block.steps, machine) + behind,
                                post_cycles(tiles, groups, problem.layer, nest, machine))
 
 
@@ -107,7 +106,7 @@ def array_cycles(problem: Problem, copies: Mapping[Tile, int], blocks: tuple[Wei
     ``copies`` tells how many tiles there are of each shape.
     """
     alike = block_sizes(blocks).items()
-    return sum(count * number * compute_cycles(problem, tile, block.channels, len(block.runs))
+    return sum(count * number * compute_cycles(problem, tile, block)
                for tile, count in copies.items() for block, number in alike)
 
 

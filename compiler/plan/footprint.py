@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilewright.compiler.network.layers import Layer
-from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm, LoopNest
+from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm, LoopNest, spare_rows
 from tilewright.compiler.plan.tiles import Tile, whole_tile
 from tilewright.isa.limits import WEIGHT_BUS_WORDS
 from tilewright.isa.machine import TILE_BYTES, Machine
@@ -30,7 +30,8 @@ REGIONS = 24
 class WeightBlock:
     """Output channels (or a part of the kernel of one lane group) whose weights are loaded together.
 
-    ``channels`` counts real output channels, not lanes; ``runs`` are those of the loop nest that the block covers.
+    ``channels`` counts real output channels, not lanes; ``runs``, ``rows`` and ``columns`` are those of the loop nest
+    that the block covers. It ``resumes`` the sums of the block before, and ``holds`` its own for the one behind it.
     """
 
     index: int
@@ -39,6 +40,15 @@ class WeightBlock:
     first_channel: int
     channels: int
     runs: range
+    rows: range = range(1)
+    columns: range = range(1)
+    resumes: bool = False
+    holds: bool = False
+
+    @property
+    def steps(self) -> int:
+        """Multiplier issues per tile and lane group."""
+        return len(self.rows) * len(self.columns) * len(self.runs)
 
 
 class WeightBlocks(tuple[WeightBlock, ...]):
@@ -46,18 +56,18 @@ class WeightBlocks(tuple[WeightBlock, ...]):
 
     @cached_property
     def sizes(self) -> Mapping[WeightBlock, int]:
-        """One block of each size (lane groups, channels and runs), and how many there are."""
+        """One block of each size (lane groups, channels and steps), and how many there are."""
         return _sizes(self)
 
 
 def block_sizes(blocks: tuple[WeightBlock, ...]) -> Mapping[WeightBlock, int]:
-    """Return one block of each size (lane groups, channels and runs), and how many there are."""
+    """Return one block of each size (lane groups, channels and steps), and how many there are."""
     return blocks.sizes if isinstance(blocks, WeightBlocks) else _sizes(blocks)
 
 
 def _sizes(blocks: tuple[WeightBlock, ...]) -> Mapping[WeightBlock, int]:
     found: dict[tuple[int, int, int], WeightBlock] = {}
-    return Counter(found.setdefault((each.groups, each.channels, len(each.runs)), each) for each in blocks)
+    return Counter(found.setdefault((each.groups, each.channels, each.steps), each) for each in blocks)
 
 
 def input_bytes(tile: Tile, layer: Layer, nest: LoopNest) -> int:
@@ -65,7 +75,7 @@ def input_bytes(tile: Tile, layer: Layer, nest: LoopNest) -> int:
     channels = layer.in_shape[0]
     if nest.winograd:
         return _blocked_rows(tile) * blocked_row_step(tile, channels) + nest.overread
-    missing = layer.dilations[0] if nest.paired and layer.kernel[0] % 2 else 0
+    missing = layer.dilations[0] if nest.paired and layer.kernel[0] % 2 else spare_rows(layer, nest)
     return (tile.rows.stored + missing) * linear_row_step(tile, layer, nest) + nest.overread
 
 
@@ -102,8 +112,10 @@ def blocked_row_step(tile: Tile, channels: int) -> int:
     return -(-(2 * -(-len(tile.columns.conv) // 2) + 2) // 4) * TILE_BYTES * channels
 
 
-def part_bytes(block: WeightBlock, tile: Tile) -> int:
-    """Return the activation-buffer bytes of the input of one part of the kernel, for each row of sums of ``tile``."""
+def part_bytes(block: WeightBlock, tile: Tile, layer: Layer, nest: LoopNest) -> int:
+    """Return the activation-buffer bytes of the input of one part of the kernel: rows, or those of each row of sums."""
+    if nest.cuts != (1, 1):
+        return len(block.rows) * linear_row_step(tile, layer, nest) + nest.overread
     return TILE_BYTES * len(block.runs) * len(tile.rows.conv)
 
 
@@ -112,17 +124,17 @@ def result_bytes(tile: Tile, channels: int) -> int:
     return len(tile.rows.out) * len(tile.columns.out) * channels
 
 
-def weight_words(groups: int, runs: int, nest: LoopNest, machine: Machine) -> int:
-    """Return the 128-bit words per cluster of the weights; a multiple of 8, as conv23's base must be."""
+def weight_words(groups: int, steps: int, nest: LoopNest, machine: Machine) -> int:
+    """Return the 128-bit words per cluster of the weights of ``steps``; a multiple of 8, as conv23's base must be."""
     if nest.algorithm is Algorithm.POOL:
         return 0
-    kernels = groups * nest.kernel_y * nest.kernel_x * runs * machine.lanes_per_cluster
+    kernels = groups * steps * machine.lanes_per_cluster
     return -(-kernels // 16) * 8 if nest.winograd else -(-kernels // 8) * 8
 
 
 def block_words(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
     """Return the words per cluster of ``block``."""
-    return weight_words(block.groups, len(block.runs), nest, machine)
+    return weight_words(block.groups, block.steps, nest, machine)
 
 
 def parameter_channels(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:

@@ -15,10 +15,11 @@ from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.plan.algorithms import Algorithm, LoopNest, algorithms, forms, loop_nest, loop_nests
-from tilewright.compiler.plan.cost import Cost, array_cycles, price
+from tilewright.compiler.plan.cost import Cost, array_cycles, price, slots_of
 from tilewright.compiler.plan.footprint import (
     WeightBlock,
     WeightBlocks,
+    block_sizes,
     can_stay,
     input_bytes,
     pair_words,
@@ -110,6 +111,7 @@ class LayerPlan:
             size += f" x {len(tile.columns.out)} columns"
         skips = "" if self.work is layer else ", at stride 1, dropping the pixels that the stride skips"
         part = f" in parts of {len(block.runs)} runs" if len(block.runs) < self.nest.runs else ""
+        part += f" in parts of {len(block.rows)}x{len(block.columns)} taps" if self.nest.cuts != (1, 1) else ""
         order = "for each block all tiles" if self.weights_outer else "for each tile all blocks"
         order += ", the input loaded once" if self.stays else ""
         order += f", the inputs of {self.holds} tiles loaded once" if self.holds else ""
@@ -153,7 +155,25 @@ def problems(layer: Layer, layouts: LayerLayouts, machine: Machine, options: Opt
     """Yield every form of ``layer`` with every loop nest that is worth comparing."""
     for work, algorithm in forms(layer, options):
         for nest in loop_nests(work, algorithm, machine):
-            yield Problem(work, layouts, replace(nest, reuse=options.reuse), machine)
+            yield Problem(work, layouts, _cut_to_memory(replace(nest, reuse=options.reuse), machine), machine)
+
+
+def _cut_to_memory(nest: LoopNest, machine: Machine) -> LoopNest:
+    """Return ``nest`` with the loops over a kernel cut so that the weight memory holds two parts of it, if it must be.
+
+    Of a kernel that is one run, the runs are cut instead.
+    """
+    words, usable = weight_words(1, nest.steps, nest, machine), usable_words(machine)
+    if words <= usable or nest.winograd or nest.one_run or nest.cuts != (1, 1):
+        return nest
+    rows = min(nest.kernel_y, -(-2 * words // usable))
+    columns = min(nest.kernel_x, -(-2 * words // (usable * rows)))
+    return replace(nest, cuts=(rows, columns))
+
+
+def _largest_part(nest: LoopNest) -> int:
+    """Return the multiplier issues of the largest part of a kernel."""
+    return max(len(rows) * len(columns) for rows, columns in nest.rectangles) * nest.runs
 
 
 def plan_chained(layer: Layer, machine: Machine, options: Options, layouts: LayerLayouts, chip: OnChip,
@@ -211,8 +231,7 @@ def _check_operands(layer: Layer) -> None:
     """Raise :exc:`DoesNotFitError` for a layer that no tiling brings within the commands' operands."""
     pool = layer.pool
     for what, value, limit in (
-        ("kernel", max(layer.kernel), MAX_KERNEL),
-        ("padding", max(layer.pads), MAX_PADDING),
+        ("padding of columns", max(layer.pads[1::2]), MAX_PADDING),
         ("pooling window", max(pool.kernel) if pool else 1, MAX_WINDOW),
         ("pooling stride", max(pool.strides) if pool else 1, MAX_WINDOW_STRIDE),
     ):
@@ -269,14 +288,17 @@ def _block_sizes(problem: Problem) -> list[tuple[int, int]]:
         # What a layer has written is loaded from where it lies: blocks begin with a bus word.
         unit = max(1, machine.bus_bytes // PARAMETER_BYTES // machine.lanes)
         lengths = {min(-(-length // unit) * unit, total) for length in lengths}
+    if nest.cuts != (1, 1):
+        # Sums are held of one tile in each lane group, or of all tiles of one lane group.
+        lengths = {min(total, machine.tiles) if nest.across else 1}
     found = [(length, 1) for length in sorted(lengths)
-             if 0 < length <= most and weight_words(length, nest.runs, nest, machine) <= usable]
+             if 0 < length <= most and weight_words(length, _largest_part(nest), nest, machine) <= usable]
     # Large and small blocks alike are worth a look, but not all of hundreds.
     found = found[:3] + found[3:-6:max(1, len(found) // 8)] + found[max(3, len(found) - 6):]
     # Sums of a part are held where they are: all of a tile, for which a column of pixels can be cut anywhere.
     pixels = layer.conv_shape[1] * layer.conv_shape[2] // layer.images
-    if nest.one_run and (pixels <= machine.tiles or layer.conv_shape[2] == 1) and not nest.group_step:
-        least = -(-2 * weight_words(1, nest.runs, nest, machine) // usable)
+    if nest.one_run and (pixels <= machine.tiles or layer.conv_shape[2] == 1 or not found) and not nest.group_step:
+        least = -(-2 * weight_words(1, nest.steps, nest, machine) // usable)
         found += [(1, parts) for parts in (least, 2 * least, 4 * least) if 1 < parts <= nest.runs]
     return found
 
@@ -292,11 +314,13 @@ def cut_blocks(problem: Problem, groups: int, parts: int) -> tuple[WeightBlock, 
     total = -(-outputs // lanes)
     step = -(-runs // parts)
     cuts = [range(start, min(start + step, runs)) for start in range(0, runs, step)]
-    places = [(first, cut) for first in range(0, total, groups) for cut in cuts]
+    pieces = [(cut, *rectangle) for rectangle in problem.nest.rectangles for cut in cuts]
+    places = [(first, number) for first in range(0, total, groups) for number in range(len(pieces))]
     return WeightBlocks(
         WeightBlock(index, first, min(groups, total - first), first * lanes,
-                    min(groups * lanes, outputs - first * lanes), cut)
-        for index, (first, cut) in enumerate(places))
+                    min(groups * lanes, outputs - first * lanes), *pieces[number], resumes=number > 0,
+                    holds=number < len(pieces) - 1)
+        for index, (first, number) in enumerate(places))
 
 
 def _orders(problem: Problem, tiles: tuple[Tile, ...], cuts: list[tuple[WeightBlock, ...]],
@@ -308,7 +332,7 @@ def _orders(problem: Problem, tiles: tuple[Tile, ...], cuts: list[tuple[WeightBl
         if not all(fits(problem, tile, blocks) for tile in copies):
             continue
         splits_input = input_bytes(tiles[0], layer, nest) > machine.activation_bytes
-        parts = len(blocks[0].runs) < nest.runs
+        parts = blocks[0].holds
         for weights_outer in (False, True) if len(tiles) > 1 and len(blocks) > 1 and not parts else (False,):
             tiling = Tiling(copies=copies, blocks=blocks, weights_outer=weights_outer, splits_input=splits_input,
                             chip=chip)
@@ -330,20 +354,25 @@ def _orders(problem: Problem, tiles: tuple[Tile, ...], cuts: list[tuple[WeightBl
 
 def fits(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...]) -> bool:
     """Tell whether a tile fits the buffers and the operands; only a gap-free input can be loaded in parts."""
-    block = blocks[0]
-    parts = len(block.runs) < problem.nest.runs
-    if parts and len(tile.rows.conv) * len(tile.columns.conv) > problem.machine.tiles:
+    block, nest = blocks[0], problem.nest
+    if block.holds and slots_of(len(tile.rows.conv), len(tile.columns.conv), block.channels, nest,
+                                problem.machine)[0] > problem.machine.tiles:
         return False
-    return (_fits_activations(problem, tile, part_bytes(block, tile) if parts else 0)
+    part = max(part_bytes(each, tile, problem.layer, nest) for each in block_sizes(blocks)) if block.holds else 0
+    return (_fits_activations(problem, tile, blocks, part)
             and result_bytes(tile, block.channels) <= problem.machine.result_bytes
             and all(_fits_operands(problem, tile, each) for each in {block, blocks[-1]}))
 
 
-def _fits_activations(problem: Problem, tile: Tile, part: int) -> bool:
+def _fits_activations(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...], part: int) -> bool:
     """Tell whether the input of a tile fits the activation buffer, at once or in parts of ``part`` bytes, if not 0."""
     room = problem.machine.activation_bytes
     if input_bytes(tile, problem.layer, problem.nest) <= room:
         return True
+    if problem.nest.cuts != (1, 1):
+        alone = (len(tile.rows.conv), len(tile.columns.conv)) == (1, 1) and len(tile.rows.image) == tile.rows.stored
+        return part <= room and alone and problem.nest.algorithm is Algorithm.POOL \
+            and blocks[0].channels == problem.layer.conv_shape[0]
     return 0 < part <= room and problem.layouts.input.whole and _rows_of_bytes(tile, problem.layer)
 
 
@@ -351,7 +380,7 @@ def _fits_operands(problem: Problem, tile: Tile, block: WeightBlock) -> bool:
     """Tell whether the operands of the commands can hold what a step with ``tile`` and ``block`` needs."""
     rows, columns, nest = tile.rows, tile.columns, problem.nest
     return (len(block.runs) <= MAX_RUNS
-            and nest.kernel_x <= MAX_KERNEL
+            and max(len(block.rows), len(block.columns)) <= MAX_KERNEL
             and (not nest.across or _runs_across(problem, columns, block))
             and pair_words(tile, problem.layer, nest) <= MAX_PAIR_WORDS
             and max(rows.stored, len(rows.conv)) <= MAX_ROWS
@@ -384,9 +413,10 @@ def _shortage(layer: Layer, machine: Machine, options: Options = BEST) -> str:
     tile = Tile(height.cut(0, 1), width.cut(0, 1))
     needs = []
     for algorithm in algorithms(layer, options):
-        how = loop_nest(layer, algorithm, machine)
+        how = _cut_to_memory(loop_nest(layer, algorithm, machine), machine)
+        words = weight_words(1, _largest_part(how), how, machine)
         needs.append(f"as {algorithm} {input_bytes(tile, layer, how)} bytes of activations, "
-                     f"{weight_words(1, how.runs, how, machine) * TILE_BYTES * machine.clusters} of weights and "
+                     f"{words * TILE_BYTES * machine.clusters} of weights and "
                      f"{result_bytes(tile, min(machine.lanes, layer.conv_shape[0]))} of results")
     return (f"The smallest tile of layer {layer.name!r} needs {'; or '.join(needs)}, and machine {machine.name} has "
             f"{machine.activation_bytes}, {usable_words(machine) * TILE_BYTES * machine.clusters} and "

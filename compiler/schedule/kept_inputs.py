@@ -156,7 +156,8 @@ def kept_bytes(plan: LayerPlan) -> int:
 def head_bytes(plan: LayerPlan, machine: Machine) -> int:
     """Return the bytes of the activation buffer for two input tiles of ``plan``, or for its only one."""
     tile = plan.largest
-    size = part_bytes(plan.blocks[0], tile) if plan.splits_input else input_bytes(tile, plan.layer, plan.nest)
+    size = part_bytes(plan.blocks[0], tile, plan.layer, plan.nest) if plan.splits_input \
+        else input_bytes(tile, plan.layer, plan.nest)
     if plan.stays:
         size = kept_bytes(plan)
     several = plan.splits_input or (len(plan.tiles) > 1 and not plan.stays)

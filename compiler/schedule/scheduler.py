@@ -306,12 +306,13 @@ class ProgramScheduler:
             if plan.holds and step.tile % plan.holds == 0:
                 held = plan.tiles[step.tile:step.tile + plan.holds]
                 self.inputs.ring.make_room(held_bytes(held, plan.layer, plan.nest, self.machine), self.inputs.recent)
-            size = part_bytes(block, tile) if plan.splits_input else input_bytes(tile, plan.layer, plan.nest)
+            size = part_bytes(block, tile, plan.layer, plan.nest) if plan.splits_input \
+                else input_bytes(tile, plan.layer, plan.nest)
             region = self.required(self.inputs.take(size, around=True), "activation")
             drafts = commands.load_part(plan, tile, block, tensor, region) if plan.splits_input \
                 else commands.load_input(plan, tile, tensor, region)
             self.emit(step.layer, commands.behind(drafts, self.computed(step.layer)) if step.first else drafts)
-        if plan.layer.residual and block.runs.stop == plan.nest.runs:
+        if plan.layer.residual and not block.holds:
             region = self.required(self.results.allocate(result_bytes(tile, block.channels)), "result")
             self.reserved[step.index] = region
             tensor = self.memory.tensors[plan.layer.residual.tensor]
@@ -428,7 +429,7 @@ class ProgramScheduler:
         computed, there, place = on_chip.block_on_chip(plan, block, source)
         self.emit(step.layer, commands.compute(computed, tile, there, self.machine, place,
                                                self.weights.current(step.index), parameters, table))
-        if block.runs.stop < plan.nest.runs:
+        if block.holds:
             return
         region = self.reserved.pop(step.index, None) or self.required(
             self.results.allocate(result_bytes(tile, block.channels)), "result")
@@ -478,7 +479,7 @@ class ProgramScheduler:
 def _step_cycles(step: TileStep, plans: Mapping[int, LayerPlan], machine: Machine) -> int:
     """Return how long the array works on ``step``."""
     plan, block = plans[step.layer], block_of(step, plans)
-    return compute_cycles(plan.problem(machine), tile_of(step, plans), block.channels, len(block.runs))
+    return compute_cycles(plan.problem(machine), tile_of(step, plans), block)
 
 
 def schedule(plans: Mapping[int, LayerPlan], calls: Mapping[int, CoreCall],

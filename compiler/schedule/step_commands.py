@@ -133,11 +133,15 @@ def early(drafts: Iterator[Draft]) -> Iterator[Draft]:
 
 
 def load_part(plan: LayerPlan, tile: Tile, block: WeightBlock, tensor: int, region: Region) -> Iterator[Draft]:
-    """Yield the commands that load the part of a fully connected input that the runs of ``block`` cover.
+    """Yield the commands that load the part of an input that ``block`` covers: rows, or runs of a fully connected one.
 
     Of several images the parts follow each other, a row each.
     """
     layer = plan.layer
+    if plan.nest.cuts != (1, 1):
+        image = tile.rows.image[block.rows.start:block.rows.stop]
+        yield from load_input(plan, replace(tile, rows=replace(tile.rows, image=image)), tensor, region)
+        return
     channels, _, width = layer.in_shape
     row_step = layer.strides[0] * width * channels
     start = TILE_BYTES * block.runs.start
@@ -212,15 +216,15 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
         rows, columns = -(-rows // 2), -(-columns // 2)
     elif nest.across:
         columns, groups = columns * block.channels // machine.lanes, 1
-    yield Draft("conv", "set_shape", {"tiles_x": columns, "runs": len(block.runs), "kernel_x": nest.kernel_x,
-                                      "kernel_y": nest.kernel_y})
+    yield Draft("conv", "set_shape", {"tiles_x": columns, "runs": len(block.runs), "kernel_x": len(block.columns),
+                                      "kernel_y": len(block.rows)})
     yield from _tile_steps(plan, tile, block, machine)
     yield Draft("conv", "set_group_step", {"group_step": nest.group_step})
     base = source.start + block.first_group * nest.group_step
     if nest.section:
         base += block.first_group // nest.section * nest.section_step
-    if not plan.splits_input and not winograd:
-        base += TILE_BYTES * block.runs.start
+    if not winograd:
+        base += _part_offset(plan, tile, block)
     y_half = 0
     if plan.stays or (plan.chip.input and winograd):
         touched, row_step = block_rows(tile), blocked_row_step(tile, plan.layer.in_shape[0])
@@ -246,8 +250,26 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
         variant = "run_without_reuse"
     yield Draft(mnemonic, variant,
                 {"base": base, "tiles_y": rows, "y_half": y_half, "weight_base": weights.start if weights else 0,
-                 "groups": groups, "accumulate": int(block.runs.start > 0),
-                 "hold": int(block.runs.stop < nest.runs)}, tuple(accesses))
+                 "groups": groups, "accumulate": int(block.resumes), "hold": int(block.holds)}, tuple(accesses))
+
+
+def _part_offset(plan: LayerPlan, tile: Tile, block: WeightBlock) -> int:
+    """Return the bytes from a tile's input to what of it a part of the kernel meets first."""
+    down, right = _kernel_steps(plan, tile)
+    if plan.splits_input:
+        return right * block.columns.start
+    return TILE_BYTES * block.runs.start + down * block.rows.start + right * block.columns.start
+
+
+def _kernel_steps(plan: LayerPlan, tile: Tile) -> tuple[int, int]:
+    """Return the bytes from a turn of the loop over kernel rows, and of that over columns, to the next."""
+    layer, nest = plan.layer, plan.nest
+    down = (2 if nest.paired else 1) * layer.dilations[0] * linear_row_step(tile, layer, nest)
+    right = PAIR_BYTES if nest.pieces else layer.dilations[1] * layer.in_shape[0]
+    if nest.fold:
+        right = down if nest.fold == "rows" else right
+        down = nest.kernel_x * right
+    return down, right
 
 
 def _place(plan: LayerPlan, row: int) -> int:
@@ -258,7 +280,7 @@ def _place(plan: LayerPlan, row: int) -> int:
 def _own_unit(plan: LayerPlan, tile: Tile, block: WeightBlock, use: UnitUse, source: Region) -> Iterator[Draft]:
     """Yield what passes the pixels of a tile through the unit of the extension, in place."""
     layer, most = plan.layer, (1 << 12) - 1
-    if block.runs.start or block.runs.stop < plan.nest.runs or block.first_group or plan.splits_input \
+    if block.resumes or block.holds or block.first_group or plan.splits_input \
             or block.channels < layer.conv_shape[0]:
         raise CompileError(f"Layer {layer.name!r}: the items of unit {use.unit.mnemonic!r} must all fit the machine's "
                            "buffers at once; take a larger machine, or leave out the extension")
@@ -284,14 +306,13 @@ def _tile_steps(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machin
         return
     height, width = axes(layer)
     row = linear_row_step(tile, layer, nest)
-    kernel_x_step = PAIR_BYTES if nest.pieces else layer.dilations[1] * channels
+    down, right = _kernel_steps(plan, tile)
     x_step = machine.lanes if nest.across else width.stored_stride * channels
     apart = plan.splits_input and len(tile.rows.conv) > 1
     yield Draft("conv", "set_tile_step", {
         "x_step": x_step, "y_step": TILE_BYTES * len(block.runs) if apart else height.stored_stride * row})
     yield Draft("conv", "set_kernel_step", {
-        "kernel_x_step": kernel_x_step if nest.kernel_x > 1 else 0,
-        "kernel_y_step": (2 if nest.paired else 1) * layer.dilations[0] * row if nest.kernel_y > 1 else 0,
+        "kernel_x_step": right if len(block.columns) > 1 else 0, "kernel_y_step": down if len(block.rows) > 1 else 0,
         "pair_words": pair_words(tile, layer, nest)})
 
 

@@ -182,7 +182,8 @@ def key(kind: Kind, step: TileStep, plan: LayerPlan) -> tuple[int, ...] | None:
     if kind == "input":
         if plan.chip.input:
             return None
-        return (step.layer, 0 if plan.stays else step.tile, block.runs.start if plan.splits_input else 0)
+        part = (block.runs.start, block.rows.start) if plan.splits_input else (0, 0)
+        return (step.layer, 0 if plan.stays else step.tile, *part)
     if kind == "parameters":
         return step.layer, block.first_group
     if kind == "table":

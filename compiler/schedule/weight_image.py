@@ -73,7 +73,7 @@ def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[byte
         layer_places = []
         for block, words, ninth in zip(plan.blocks, main, ninths, strict=True):
             chosen = b""
-            if block.runs.start == 0:
+            if not block.resumes:
                 first = 8 * block.first_channel * (machine.channel_parameters if by_pixel else 1)
                 chosen = parameters[:8] * machine.lanes if plan.nest.across \
                     else parameters[first:first + 8 * parameter_channels(block, plan.nest, machine)]
@@ -128,8 +128,16 @@ def _pack_layer(plan: LayerPlan, machine: Machine) -> tuple[list[bytes], list[by
         packed = [pack_conv23(_block_weights(kernels, nest.runs, block, machine), machine) for block in plan.blocks]
         return [main for main, _ in packed], [ninths for _, ninths in packed]
     runs = kernel_runs(layer, nest, machine)                                   # (lane groups, lanes, ky * kx, runs, 16)
-    return [pack_conv(runs[block.first_group:block.first_group + block.groups, :, :, block.runs.start:block.runs.stop],
-                      machine) for block in plan.blocks], [b""] * len(plan.blocks)
+    return [pack_conv(_of_block(runs, nest, block), machine) for block in plan.blocks], [b""] * len(plan.blocks)
+
+
+def _of_block(runs: _Int8, nest: LoopNest, block: WeightBlock) -> _Int8:
+    """Return of all runs, as `kernel_runs` gives them, those of ``block``."""
+    groups = slice(block.first_group, block.first_group + block.groups)
+    loops = runs[groups].reshape(block.groups, runs.shape[1], nest.kernel_y, nest.kernel_x, *runs.shape[3:])
+    chosen = loops[:, :, block.rows.start:block.rows.stop, block.columns.start:block.columns.stop,
+                   block.runs.start:block.runs.stop]
+    return chosen.reshape(*chosen.shape[:2], -1, *chosen.shape[4:])
 
 
 def _pack_pixel_parameters(plan: LayerPlan, machine: Machine) -> bytes:
@@ -176,12 +184,13 @@ def pack_conv23(kernels: _Int8, machine: Machine) -> tuple[bytes, bytes]:
 def kernel_runs(layer: Layer, nest: LoopNest, machine: Machine) -> _Int8:
     """Return the kernels as the runs that meet the input: (lane groups, lanes, ky * kx, runs, 16)."""
     seen = _seen_kernels(layer, nest, machine)                                   # (outputs, kh, kw, seen)
-    flat = (_pair_kernel_rows(seen, nest) if nest.paired
-            else seen.reshape(len(seen), nest.kernel_y * nest.kernel_x, -1))
+    taps = nest.kernel_y * nest.kernel_x
+    stated = {"": taps, "rows": layer.kernel[0], "columns": layer.kernel[1]}[nest.fold]
+    flat = _pair_kernel_rows(seen, nest) if nest.paired else seen.reshape(len(seen), stated, -1)
     groups = -(-len(seen) // machine.lanes)
-    padded = np.zeros((groups * machine.lanes, flat.shape[1], nest.runs * TILE_BYTES), np.int8)
-    padded[:len(flat), :, :flat.shape[2]] = flat
-    return padded.reshape(groups, machine.lanes, flat.shape[1], nest.runs, TILE_BYTES)
+    padded = np.zeros((groups * machine.lanes, taps, nest.runs * TILE_BYTES), np.int8)
+    padded[:len(flat), :flat.shape[1], :flat.shape[2]] = flat
+    return padded.reshape(groups, machine.lanes, taps, nest.runs, TILE_BYTES)
 
 
 def _pair_kernel_rows(seen: _Int8, nest: LoopNest) -> _Int8:

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
-from tests.support.random_layers import network_of, random_layer, random_machine, random_narrow_layer
+from tests.support.random_layers import (
+    network_of,
+    random_large_layer,
+    random_layer,
+    random_machine,
+    random_narrow_layer,
+)
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.reference import run_layer
@@ -20,7 +26,7 @@ FEW, MANY = 6, 44
 def run_batch(batch: int, draw: Callable[[np.random.Generator], Layer] = random_layer) -> dict[str, int]:
     """Run layers of the seeds of ``batch`` and return how many were cut in which way."""
     seen = dict.fromkeys(("tiles", "columns", "blocks", "parts", "too large", "conv23", "conv", "pool", "paired",
-                          "paired odd", "pieces"), 0)
+                          "paired odd", "pieces", "folded", "cut", "strips"), 0)
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         rng = np.random.default_rng(seed)
         layer, machine = draw(rng), random_machine(rng, any_array=True)
@@ -42,6 +48,9 @@ def run_batch(batch: int, draw: Callable[[np.random.Generator], Layer] = random_
         seen["tiles"] += len(plan.tiles) > 1
         seen["columns"] += len(plan.tiles[0].columns.out) < layer.out_shape[2]
         seen["blocks"] += len(plan.blocks) > 1
+        seen["folded"] += bool(plan.nest.fold)
+        seen["cut"] += plan.nest.cuts != (1, 1)
+        seen["strips"] += plan.nest.cuts != (1, 1) and plan.splits_input
         seen["parts"] += len(plan.blocks[0].runs) < plan.nest.runs
     return seen
 
@@ -54,6 +63,14 @@ def test_layers_equal_the_reference(batch):
     assert seen["blocks"] > BATCH // 6
     assert seen["too large"] < BATCH // 4
     assert all(seen[algorithm] for algorithm in ("conv23", "conv", "pool"))
+
+
+@pytest.mark.parametrize("batch", range(2))
+def test_layers_of_large_kernels_equal_the_reference(batch):
+    seen = run_batch(batch, random_large_layer)
+    assert min(seen["folded"], seen["cut"]) > BATCH // 10
+    assert seen["strips"]
+    assert seen["too large"] < BATCH // 3
 
 
 @pytest.mark.parametrize("batch", range(2))

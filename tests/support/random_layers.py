@@ -136,6 +136,31 @@ def random_narrow_layer(rng: np.random.Generator, longest: int = 24) -> Layer:
     return build_layer(rng, "conv", channels, groups * int(rng.integers(1, 40 if groups == 1 else 3)), groups, shapes)
 
 
+def random_large_layer(rng: np.random.Generator) -> Layer:
+    """Return a layer whose kernel has more rows, or columns, or both, than a command's loops count."""
+    kind = str(rng.choice(["conv", "conv", "depthwise", "average"]))
+    channels = int(rng.choice([1, 2, 3, 8, 16, 24]))
+    outputs = channels if kind != "conv" else int(rng.integers(1, 20))
+    both = rng.random() < 0.3
+    sizes = [*map(int, rng.integers(64, 72, 2))] if both else [int(rng.integers(64, 140)), 1]
+    if not both and rng.random() < 0.3:
+        sizes[1] = int(rng.integers(2, 4))
+    if rng.random() < 0.5:
+        sizes.reverse()
+    if kind == "average" and rng.random() < 0.5:
+        shapes = [Shape(size, size, 1, 1, 0, 0) for size in sizes]
+        return all_alike(build_layer(rng, kind, channels, channels, channels, shapes))
+    shapes = []
+    for size in sizes:
+        dilation = int(rng.choice([1, 1, 2])) if not both and kind != "average" else 1
+        pads = [int(pad) for pad in rng.integers(0, min(size, 40), 2)] if rng.random() < 0.3 else [0, 0]
+        least = max(1, (size - 1) * dilation + 1 - sum(pads))
+        shapes.append(Shape(least + int(rng.integers(0, 6)), size, int(rng.choice([1, 1, 2])), dilation, *pads))
+    layer = build_layer(rng, "average" if kind == "average" else "conv", channels, outputs,
+                        1 if kind == "conv" else channels, shapes)
+    return all_alike(layer) if kind == "average" and rng.random() < 0.6 else layer
+
+
 def build_layer(rng: np.random.Generator, kind: str, channels: int, outputs: int, groups: int,
                 shapes: list[Shape]) -> Layer:
     """Return a layer of these sizes with random weights, scales, zero points, clamp, residual or max pooling."""

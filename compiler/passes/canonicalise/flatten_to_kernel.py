@@ -21,7 +21,6 @@ from tilewright.compiler.graph.move_operators import QReshape
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxReshape, OnnxTranspose
 from tilewright.compiler.graph.rewrite import Pass, PassError
-from tilewright.isa.limits import MAX_KERNEL
 
 __all__ = ["FlattenToKernel"]
 
@@ -51,7 +50,7 @@ class FlattenToKernel(Pass):
         shape = graph.tensors[x].shape or ()
         while (source := graph.producer(x)) is not None and isinstance(source.operator, QReshape):
             before = graph.tensors[source.inputs[0]].shape or ()
-            if len(before) not in (2, 4) or before[0] != 1 or max(before[2:], default=1) > MAX_KERNEL:
+            if len(before) not in (2, 4) or before[0] != 1:
                 break
             x, shape = source.inputs[0], before
         values = graph.constants[weights]

@@ -32,8 +32,6 @@ from tilewright.compiler.graph.node import GraphOperator, Node
 from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxQuantizeLinear
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.graph.transposed_windows import transposed_result
-from tilewright.compiler.passes.images.fold_strides import fold_of
-from tilewright.isa.limits import MAX_KERNEL, MAX_PADDING, MAX_WINDOW, MAX_WINDOW_STRIDE
 
 __all__ = ["InferShapes", "inferred"]
 
@@ -147,8 +145,6 @@ def _window(graph: Graph, node: Node, operator: QConv | QAverage | QMaxPool, sha
     kernel = size if read.kernel is None else read.kernel
     if isinstance(operator, QConv):
         weights = graph.constants[node.inputs[1]]
-        if (fold := fold_of(operator, shape, weights.shape)) is not None:
-            return node, (shape[0], weights.shape[0], *fold.size)
         if weights.shape[1] * operator.groups != channels or weights.shape[0] % operator.groups:
             raise BadModelError(f"Weights of node {node.name!r} must fit {channels} channels in {operator.groups} "
                                 f"groups, not have the shape {list(weights.shape)}")
@@ -166,9 +162,8 @@ def _window(graph: Graph, node: Node, operator: QConv | QAverage | QMaxPool, sha
     out, (top, left, bottom, right) = _fit(node, read, size, extents, pads)
     exact = ExactWindow(kernel=(kernel[0], kernel[1]), strides=(strides[0], strides[1]),
                         dilations=(dilations[0], dilations[1]), pads=(top, left, bottom, right))
-    _check_limits(node, exact)
     if not isinstance(operator, QConv):
-        _check_pool(node, exact)
+        _check_pool(node, exact, extents)
     return node.with_(operator=replace(operator, window=exact)), (shape[0], channels, *out)
 
 
@@ -183,21 +178,8 @@ def _refusal(node: Node, reason: str, way_out: str) -> UnsupportedNodeError:
     return UnsupportedNodeError(node.name, name or node.op, reason, way_out)
 
 
-def _check_limits(node: Node, window: ExactWindow) -> None:
-    """Refuse windows beyond the operands of the commands."""
-    pooled, kernel = isinstance(node.operator, QMaxPool), window.kernel
-    largest = MAX_WINDOW if pooled else MAX_KERNEL
-    if max(kernel) > largest or max(window.pads) > (MAX_WINDOW if pooled else MAX_PADDING) \
-            or (pooled and max(window.strides) > MAX_WINDOW_STRIDE):
-        raise _refusal(node, f"its window is {kernel[0]}x{kernel[1]} with strides {list(window.strides)} and pads "
-                             f"{list(window.pads)}, and the datapath's at most {largest}x{largest}",
-                       "use a smaller window")
-
-
-def _check_pool(node: Node, window: ExactWindow) -> None:
-    if window.dilations != (1, 1):
-        raise _refusal(node, "its window is dilated", "use a window without dilation")
-    if any(pad >= extent for pad, extent in zip(window.pads, (*window.kernel, *window.kernel), strict=True)):
+def _check_pool(node: Node, window: ExactWindow, extents: _Shape) -> None:
+    if any(pad >= extent for pad, extent in zip(window.pads, (*extents, *extents), strict=True)):
         raise _refusal(node, "a window lies wholly in the padding", "use smaller pads")
 
 

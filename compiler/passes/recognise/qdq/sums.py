@@ -12,7 +12,6 @@ from tilewright.compiler.graph.integer_operators import QAverage, QConv
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxReduceMean, OnnxReduceSum
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup
-from tilewright.isa.limits import MAX_KERNEL
 
 __all__ = ["summed"]
 
@@ -40,9 +39,8 @@ def summed(group: QdqGroup, graph: Graph, node: Node, x: str) -> tuple[Graph, No
     kernel = tuple(extent if axis in over else 1 for axis, extent in zip((2, 3), size, strict=True))
     groups = 1 if 1 in over else channels
     count = math.prod(kernel) * channels // groups
-    if max(kernel) > MAX_KERNEL or 255 * count > _MAX_SUM:
-        raise group.refusal(f"it reduces {count} elements, in windows of {kernel[0]}x{kernel[1]}",
-                            f"reduce windows of at most {MAX_KERNEL}x{MAX_KERNEL}")
+    if 255 * count > _MAX_SUM:
+        raise group.refusal(f"it reduces {count} elements", f"reduce at most {_MAX_SUM // 255} at a time")
     ones = np.ones((1 if 1 in over else channels, channels // groups, *kernel), np.int8)
     scale = np.full(1, 1 / count if mean else 1, np.float32)
     conv = QConv(groups=groups, exact=False).of_type(group.kind.dtype)
