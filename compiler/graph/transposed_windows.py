@@ -17,6 +17,7 @@ def transposed_weights(graph: Graph, node: Node, name: str, scale: str, zero_poi
                        ) -> tuple[np.ndarray, np.ndarray]:
     """Return weights (C, O // groups, kernel height, width) less their zero point, and float32 scales: one, or O.
 
+    Scales along axis 1 are O // groups, the same for every group: of output channel g (O // groups) + j it is number j.
     They are int8, or int16 of nine bits where they do not fit.
 
     Raises
@@ -30,12 +31,12 @@ def transposed_weights(graph: Graph, node: Node, name: str, scale: str, zero_poi
     if values.dtype.name not in quantisation.INTEGERS or values.ndim != 4 or not values.size:
         raise UnsupportedNodeError(node.name, node.op, f"its weights are {values.dtype} of {values.ndim} dimensions",
                                    "use weights of 8 bits, and convolutions over two dimensions")
-    if factors.size not in (1, values.shape[1]) or (factors.size > 1 and groups > 1):
+    if factors.size not in (1, values.shape[1]):
         raise UnsupportedNodeError(node.name, node.op, "the scales of its weights do not belong to its output channels",
                                    "quantise the weights per tensor")
     levels = values.astype(np.int16) - zero.astype(np.int16).reshape(1, -1, 1, 1)
     fits = levels.min() >= -128 and levels.max() <= 127
-    return levels.astype(np.int8) if fits else levels, factors
+    return levels.astype(np.int8) if fits else levels, np.tile(factors, groups) if factors.size > 1 else factors
 
 
 def transposed_operator(node: Node, operator: OnnxConvTranspose, kernel: tuple[int, ...], size: tuple[int, ...],

@@ -215,19 +215,49 @@ def _dequantised(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]
 
 
 def _with_gathers(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Make each GatherND along the first axis alone, by constants, a Gather, in place: x[:, [2, 1, 0]] becomes it."""
+    """Make each GatherND of a grid, by constants, a Gather for each of its axes, in place: x[:, [2, 1, 0]] becomes one.
+
+    Adaptive pooling, as torch exports it, takes rows and columns so.
+    """
     constants = {tensor.name: tensor for tensor in proto.graph.initializer}
+    nodes: list[onnx.NodeProto] = []
     for node in proto.graph.node:
         indices = constants.get(node.input[1]) if node.op_type == "GatherND" and len(node.input) == 2 else None
-        if indices is None or not indices.dims or indices.dims[-1] != 1 or any(each.i for each in node.attribute):
-            continue
-        values = onnx.numpy_helper.to_array(indices)
-        name = f"{node.output[0]}:indices"
-        proto.graph.initializer.append(onnx.numpy_helper.from_array(values.reshape(values.shape[:-1]), name))
-        node.op_type = "Gather"
-        node.ClearField("attribute")
-        node.input[1] = name
+        grid = [] if indices is None or not indices.dims or any(each.i for each in node.attribute) \
+            else _grid(onnx.numpy_helper.to_array(indices))
+        x = node.input[0] if grid else ""
+        for number, (axis, values) in enumerate(grid):
+            name = f"{node.output[0]}:indices {number}"
+            proto.graph.initializer.append(onnx.numpy_helper.from_array(values, name))
+            output = node.output[0] if number == len(grid) - 1 else f"{node.output[0]}:axis {number}"
+            title = node.name if number == len(grid) - 1 or not node.name else f"{node.name}:{number}"
+            nodes.append(onnx.helper.make_node("Gather", [x, name], [output], name=title, axis=axis))
+            x = output
+        if not grid:
+            nodes.append(node)
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
     return proto
+
+
+def _grid(indices: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """Return the axis and the indices of a Gather for each coordinate of ``indices``, one after the other.
+
+    Empty if one of them depends on axes of the result that belong to another.
+    """
+    count = indices.shape[-1]
+    found: list[tuple[int, np.ndarray]] = []
+    first = 0
+    for number in range(count):
+        values = indices[..., number]
+        varying = [axis for axis in range(values.ndim) if (values != values.take([0], axis)).any()]
+        stop = values.ndim if number == count - 1 else max(varying, default=first - 1) + 1
+        if varying and not (first <= varying[0] and varying[-1] < stop):
+            return []
+        block = values[tuple(slice(None) if first <= axis < stop else 0 for axis in range(values.ndim))]
+        found.append((first, np.array(block)))
+        first = stop
+    return found
 
 
 def _should_fold(node: ir.Node) -> bool | None:

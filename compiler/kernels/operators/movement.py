@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+import numpy as np
+
 from tilewright.compiler.kernels.language.c_loops import Dims, broadcast_strides, loops
 from tilewright.compiler.kernels.language.checked import (
     Refused,
@@ -303,34 +305,37 @@ class PadKernel(CopyKernel):
 class GatherKernel(CopyKernel):
     """Elements at constant indices along an axis."""
 
-    limits = "any dtype; constant indices of rank 0 or 1"
+    limits = "any dtype; constant indices"
     parameters = MappingProxyType({1: "indices"})
 
     def result(self, call: Call) -> tuple[str, Dims]:
         at_most(call, 1)
         source = required(call, 0, ANY)
         axis = self._axis(call)
-        indices = self._indices(call)
-        count = () if isinstance(call.attrs["indices"], int) else (len(indices),)
-        return source.dtype, source.dims[:axis] + count + source.dims[axis + 1:]
+        return source.dtype, source.dims[:axis] + self._indices(call).shape + source.dims[axis + 1:]
 
     def moves(self, call: Call) -> list[StridedCopy]:
         source, target, axis = call.inputs[0], call.output, self._axis(call)
         indices = self._indices(call)
-        scalar = isinstance(call.attrs.get("indices"), int)
-        dims = (*source.dims[:axis], len(indices), *source.dims[axis + 1:])
-        strides = (*target.strides[:axis], 0, *target.strides[axis:]) if scalar else target.strides
-        table = tuple(index * source.strides[axis] for index in indices)
-        return [StridedCopy(0, dims, strides, source.strides, tables={axis: table})]
+        made = target.strides[axis:axis + indices.ndim]
+        lists = indices if indices.ndim else indices.reshape(1)
+        dims = (*source.dims[:axis], lists.shape[-1], *source.dims[axis + 1:])
+        strides = (*target.strides[:axis], *(made[-1:] or (0,)), *target.strides[axis + indices.ndim:])
+        return [StridedCopy(0, dims, strides, source.strides,
+                            offset=sum(each * step for each, step in zip(place, made, strict=False)),
+                            tables={axis: tuple(int(index) * source.strides[axis] for index in lists[place])})
+                for place in np.ndindex(lists.shape[:-1])]
 
     def _axis(self, call: Call) -> int:
         return axis_of(attribute(call, "axis", 0), len(call.inputs[0].dims))
 
-    def _indices(self, call: Call) -> list[int]:
-        indices = integers(call, "indices")
-        if not indices:
+    def _indices(self, call: Call) -> np.ndarray:
+        stated = np.array(attribute(call, "indices", []), object)
+        values = integers(replace(call, attrs={"indices": stated.ravel().tolist()}), "indices")
+        if not values:
             raise Refused("Gather must have constant indices")
-        return [axis_of(each, call.inputs[0].dims[self._axis(call)]) for each in indices]
+        extent = call.inputs[0].dims[self._axis(call)]
+        return np.array([axis_of(each, extent) for each in values], np.int64).reshape(stated.shape)
 
 
 class DepthToSpaceKernel(CopyKernel):

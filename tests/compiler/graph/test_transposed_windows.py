@@ -24,12 +24,13 @@ def transposed(model, x, outputs, kernel, per_channel=True, clip="", zero=None, 
     groups, channels = attrs.get("group", 1), x.shape[1]
     low, kind = (-127, np.int8) if zero is None else (0, np.uint8)
     weights = model.rng.integers(low, low + 255, (channels, outputs // groups, *kernel)).astype(kind)
-    size = outputs if per_channel and groups == 1 else ()
+    size = outputs // groups if per_channel else ()
     scale = model.rng.uniform(0.004, 0.01, size).astype(np.float32)
     zeros = np.broadcast_to(np.array(0 if zero is None else zero, kind), size)
     w = [model.constant(weights), model.constant(scale), model.constant(zeros)]
     bias = model.constant(model.rng.integers(-9000, 9000, outputs).astype(np.int32))
-    bias_scale = np.broadcast_to(x.scale * scale, outputs).astype(np.float32)
+    # A scale along axis 1 belongs to that channel of every group.
+    bias_scale = np.resize(x.scale * scale, outputs).astype(np.float32)
     b = [bias, model.constant(bias_scale), model.constant(np.zeros(outputs, np.int32))]
     inputs = [model.dequantised(x), model.node("DequantizeLinear", w, f"weights{len(model.nodes)}", axis=1),
               model.node("DequantizeLinear", b, f"bias{len(model.nodes)}", axis=0)]

@@ -3,6 +3,7 @@
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.support.exactness import assert_layers
@@ -41,6 +42,36 @@ def test_a_gather_nd_along_the_first_axis_is_a_gather():
     x = {"x": np.arange(6, dtype=np.float32).reshape(3, 2)}
     np.testing.assert_array_equal(*(onnxruntime.InferenceSession(each.SerializeToString()).run(None, x)[0]
                                     for each in (proto, cleaned)))
+
+
+def gather_nd(shape, indices):
+    """Return a model of one GatherND, and what ONNX Runtime makes of it and of it cleaned."""
+    result = (*indices.shape[:-1], *shape[indices.shape[-1]:])
+    graph = helper.make_graph(
+        [helper.make_node("GatherND", ["x", "indices"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, result)], [numpy_helper.from_array(indices, "indices")])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    cleaned = clean(proto)
+    x = {"x": np.arange(np.prod(shape), dtype=np.float32).reshape(shape)}
+    return cleaned, [onnxruntime.InferenceSession(each.SerializeToString()).run(None, x)[0]
+                     for each in (proto, cleaned)]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [((2, 3), (4, 1)), ((3,), (2, 2)), ((1, 2), (1,)), ((1,), (3,))])
+def test_a_gather_nd_of_a_grid_is_a_gather_for_each_axis(rows, columns):
+    rng = np.random.default_rng(1)
+    down = rng.integers(-5, 5, rows).reshape(*rows, *(1,) * len(columns))
+    right = rng.integers(0, 6, columns).reshape(*(1,) * len(rows), *columns)
+    cleaned, results = gather_nd((5, 6, 2), np.stack(np.broadcast_arrays(down, right), -1))
+    assert [node.op_type for node in cleaned.graph.node] == ["Gather", "Gather"]
+    np.testing.assert_array_equal(*results)
+
+
+def test_a_gather_nd_of_single_elements_stays():
+    cleaned, results = gather_nd((5, 6), np.array([[0, 1], [1, 2], [4, 0]]))
+    assert [node.op_type for node in cleaned.graph.node] == ["GatherND"]
+    np.testing.assert_array_equal(*results)
 
 
 def test_extents_that_a_symbol_stood_for_are_found_behind_operators_of_com_microsoft():

@@ -1,7 +1,8 @@
 """Operators between quantised tensors that the datapath lacks become those that it has, with the same result.
 
 Maxima of tensors, and along axes, are max pooling; mirrored and repeated pads, and nearest pixels, are Gathers; means
-of rows are means of images; squares are products. What they move on the way, later passes make a matter of addresses.
+of rows are means of images; squares are products; products of many matrices are grouped convolutions. What they move
+on the way, later passes make a matter of addresses.
 """
 
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
+    OnnxMatMul,
     OnnxMax,
     OnnxOperator,
     OnnxPad,
@@ -20,6 +22,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxResize,
 )
 from tilewright.compiler.graph.rewrite import Pass
+from tilewright.compiler.passes.recognise.equivalents.batched_products import product_of_each
 from tilewright.compiler.passes.recognise.equivalents.maxima import largest_along, largest_of
 from tilewright.compiler.passes.recognise.equivalents.means import mean_of_image, mean_of_mean
 from tilewright.compiler.passes.recognise.equivalents.nearest import nearest_by_gathers
@@ -34,7 +37,8 @@ _Rule = Callable[[Graph, Node], Graph | None]
 _RULES: tuple[tuple[type[OnnxOperator], _Rule], ...] = (
     (OnnxMax, largest_of), (OnnxReduceMax, largest_along), (OnnxPad, padded_by_gathers), (OnnxPad, cropped),
     (OnnxResize, nearest_by_gathers), (OnnxPRelu, with_one_slope), (OnnxReduceMean, mean_of_mean),
-    (OnnxReduceMean, mean_of_image), (OnnxReduceSum, mean_of_image), (OnnxPow, squared))
+    (OnnxReduceMean, mean_of_image), (OnnxReduceSum, mean_of_image), (OnnxPow, squared),
+    (OnnxMatMul, product_of_each))
 
 
 class UseEquivalents(Pass):

@@ -26,7 +26,7 @@ from tilewright.compiler.passes.recognise.qdq.group import QdqGroup
 from tilewright.compiler.passes.recognise.qdq.weights import affine_node
 from tilewright.isa.limits import MAX_ROWS
 
-__all__ = ["image_of_elements", "scaled_by_elements"]
+__all__ = ["image_of_elements", "in_memory", "period", "scaled_by_elements"]
 
 _WIDE, _MAX_WIDTH = 64, 1024
 """Channels that fill the lanes of every machine; pixels of a row that fit the buffers of each."""
@@ -46,8 +46,8 @@ def scaled_by_elements(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None
     if shape is None or group.graph.tensors[group.node.output].shape != shape or math.prod(shape) == 0 \
             or (len(shape) == 4 and shape[0] != 1):
         return None
-    factor, offset = (_in_memory(each, shape) for each in (factor, offset))
-    image = image_of_elements(factor.size, max(_period(factor), _period(offset)))
+    factor, offset = (in_memory(each, shape) for each in (factor, offset))
+    image = image_of_elements(factor.size, max(period(factor), period(offset)))
     if image is None:
         return None
     channels = image[1]
@@ -93,13 +93,13 @@ def _constant(graph: Graph, name: str) -> np.ndarray | None:
     return None if value is None or value.dtype != np.float32 else value.astype(np.float64)
 
 
-def _in_memory(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def in_memory(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Return a constant for each element of a tensor of ``shape``, in the order in which they lie: NHWC, or rows."""
     full = np.broadcast_to(value, shape)
     return (full.transpose(0, 2, 3, 1) if len(shape) == 4 else full).ravel()
 
 
-def _period(values: np.ndarray) -> int:
+def period(values: np.ndarray) -> int:
     """Return the least divisor of the length after which a vector repeats itself."""
     size = values.size
     return next(each for each in range(1, size + 1)

@@ -7,6 +7,8 @@ Source: ``qdq_selectors.cc`` of ONNX Runtime.
 
 from dataclasses import replace
 
+import numpy as np
+
 from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph
@@ -31,6 +33,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxQuantizeLinear,
     OnnxReduceMean,
     OnnxReduceSum,
+    OnnxReshape,
     OnnxResize,
     OnnxSub,
 )
@@ -108,6 +111,12 @@ class RecogniseQdq(Pass):
         if (source := dequantise_before(graph, x)) is not None:
             before = type_behind(graph, source)
             if before.same_quantisation(kind):
+                shape = graph.tensors[before.name].shape or ()
+                if len(shape) not in (2, 4) or shape[0] != 1:
+                    # It changes no level, whatever the rank, and so is a move.
+                    name = f"{node.output}:shape"
+                    moved = node.with_(operator=OnnxReshape(), inputs=(before.name, name), reason="it moves nothing")
+                    return typed.with_constants({name: np.array(shape, np.int64)}), moved
                 return typed, standing_for(node, QClamp().of_type(kind.dtype), before.name)
         return typed, node.with_(reason="its input is computed in float")
 

@@ -17,6 +17,7 @@ from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxR
 from tilewright.compiler.graph.value_tables import TableError
 from tilewright.compiler.passes.recognise.function_tables import table_node
 from tilewright.compiler.passes.recognise.leave_to_core import dequantised
+from tilewright.compiler.passes.recognise.qdq.full_constants import image_of_elements, in_memory, period
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup
 from tilewright.compiler.passes.recognise.qdq.weights import affine_node
 
@@ -29,24 +30,23 @@ def rectified(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
     Raises
     ------
     UnsupportedNodeError
-        If its slope is not a constant for each channel, or it is not over images or vectors.
+        If its slope is not a constant, or it is over several images.
     """
     node = group.node
     x, shape = group.data_input(node.inputs[0]), group.graph.tensors[node.inputs[0]].shape
     slope = _slope(group, node.inputs[1])
     if x.dtype != group.kind.dtype:
         raise group.refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
-    if shape is None or len(shape) not in (2, 4) or shape[0] != 1 or slope is None or group.clamps \
-            or slope.size not in (1, shape[1]) or slope.shape[-len(shape) + 1:] not in (
-                (), (1,), shape[1:2], (1,) * len(shape[1:]), (shape[1], *(1,) * len(shape[2:]))):
-        raise group.refusal("its slope is not a constant for each channel of one image", "give it one")
-    image = (*shape, 1, 1)[:4]
+    found = _image(shape, slope) if shape is not None and slope is not None and not group.clamps else None
+    if found is None:
+        raise group.refusal("its slope is no constant that suits one image", "give it one")
+    image, slopes = found
     graph = quantisation.with_types(group.graph, x, group.kind)
     name = group.kind.name
-    source = replace(x, name=f"{x.name}:image of {name}", shape=image) if len(shape) == 2 else x
+    source = replace(x, name=f"{x.name}:image of {name}", shape=image) if shape != image else x
     above, low, below, result = (replace(kind, name=f"{name}:{what}", shape=image) for kind, what in (
         (group.kind, "above"), (x, "low"), (group.kind, "below"), (group.kind, "rectified")))
-    if len(shape) != 2:
+    if shape == image:
         result = group.kind
     graph = graph.with_tensors(source, above, low, below, result)
     dequantise = group.graph.producer(node.inputs[0])
@@ -62,13 +62,24 @@ def rectified(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
         raise group.refusal("ONNX Runtime does not compute it", "replace it") from error
     clamp = QClamp().of_type(x.dtype or "int8")
     clamped = standing_for(node, replace(clamp, high=int(x.parameters[1])), source.name).with_(output=low.name)
-    slopes = np.broadcast_to(slope.reshape(-1), shape[1]).astype(np.float64)
-    graph, product = affine_node(group, graph, (low, below), (slopes, np.zeros(shape[1])))
+    graph, product = affine_node(group, graph, (low, below), (slopes, np.zeros(slopes.size)))
     add = standing_for(node, QAdd(exact=False).of_type(group.kind.dtype or "int8"), below.name, above.name)
     nodes = [table, clamped, product, add.with_(output=result.name)]
-    if len(shape) == 2:
+    if shape != image:
         nodes = [Node(QAlias(), (x.name,), source.name), *nodes, Node(QAlias(), (result.name,), name)]
     return graph, tuple(nodes)
+
+
+def _image(shape: tuple[int, ...], slope: np.ndarray) -> tuple[tuple[int, ...], np.ndarray] | None:
+    """Return the shape of an image over the same bytes, and a slope for each of its channels; None if there is none."""
+    try:
+        full = in_memory(slope, shape)
+    except ValueError:
+        return None
+    if len(shape) == 4 and shape[0] == 1 and np.array_equal(full, np.resize(full[:shape[1]], full.shape)):
+        return shape, full[:shape[1]].astype(np.float64)
+    image = image_of_elements(full.size, period(full)) if full.size and (len(shape) != 4 or shape[0] == 1) else None
+    return image and (image, full[:image[1]].astype(np.float64))
 
 
 def _slope(group: QdqGroup, name: str) -> np.ndarray | None:

@@ -1,4 +1,4 @@
-"""PRelu with a slope per channel runs on the datapath, within a level of ONNX Runtime's."""
+"""PRelu with slopes of channels or of elements runs on the datapath, within a level of ONNX Runtime's."""
 
 import numpy as np
 import pytest
@@ -36,10 +36,20 @@ def test_slopes_of_a_vector():
     assert on_core(assert_layers(model.finish(out))) == []
 
 
-def test_slopes_of_pixels_are_the_cores():
+@pytest.mark.parametrize("shape", [(1, 4, 5), (4, 4, 5), (4, 1, 5), (5,)])
+def test_slopes_of_elements(shape):
     model = ModelBuilder("qdq", seed=9)
     x = model.conv(model.input((1, 3, 4, 5)), 4, kernel=1)
     out = model.value(x.shape, np.float32(x.scale))
-    slope = model.constant(np.linspace(0.1, 0.9, 20).astype(np.float32).reshape(1, 4, 5))
+    slope = model.constant(model.rng.uniform(0.1, 0.9, shape).astype(np.float32))
     model.quantised(model.node("PRelu", [model.dequantised(x), slope], "rectified"), out)
+    assert on_core(assert_layers(model.finish(out))) == []
+
+
+def test_slopes_that_are_computed_are_the_cores():
+    model = ModelBuilder("qdq", seed=9)
+    x = model.conv(model.input((1, 3, 4, 5)), 4, kernel=1)
+    out = model.value(x.shape, np.float32(x.scale))
+    slope = model.conv(x, 4, kernel=1)
+    model.quantised(model.node("PRelu", [model.dequantised(x), model.dequantised(slope)], "rectified"), out)
     assert "PRelu" in on_core(assert_layers(model.finish(out)))
