@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tilewright.compiler.network.layers import TensorInfo, UnreadInput
 from tilewright.compiler.onnx.foreign_formats import foreign_folder
+from tilewright.compiler.onnx.open_shapes import BATCH_NOTE, has_open_batch
 from tilewright.compiler.onnx.reader import DYNAMIC_NOTE, QONNX_NOTE, read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.errors import InputError, nearest
@@ -22,7 +23,7 @@ from tilewright.runtime.quantise.quantised_model import (
     quantised_here,
     ranges_of,
 )
-from tilewright.runtime.standard_file import Shapes, standard_file
+from tilewright.runtime.standard_file import Shapes, Values, standard_file
 from tilewright.tools.progress import Steps
 from tilewright.tools.toolchain import cache_folder
 
@@ -96,7 +97,7 @@ class ModelSource:
         """Return the source of any other file, which holds ``model``."""
         ranges = ranges_of(model)
         origin = ModelOrigin.FILE if ranges is None else ModelOrigin.QUANTISED
-        reading = notes_of(model)
+        reading = (*notes_of(model), *((BATCH_NOTE,) if has_open_batch(model) else ()))
         mendable = origin is ModelOrigin.FILE and DYNAMIC_NOTE not in reading
         return cls(path, origin, quantised_here(path), ranges, reading,
                    left_in_float(model.graph) if mendable else frozenset())
@@ -114,7 +115,7 @@ def model_folder() -> Path:
 
 
 def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_float: bool = False,
-               shapes: Shapes | None = None) -> ModelSource:
+               shapes: Shapes | None = None, values: Values | None = None) -> ModelSource:
     """Return the model that a user names: a built-in one, built now if need be, or a file; a float one quantised.
 
     Parameters
@@ -127,6 +128,8 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         Leave a float model as it is.
     shapes : mapping of str to sequence of int, optional
         Shapes of a file's inputs by name, or extents by the symbol of an open dimension.
+    values : mapping of str to sequence of float, optional
+        Values of a file's inputs that are always the same; they become constants.
 
     Raises
     ------
@@ -139,7 +142,9 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         raise InputError("Options --calibrate and --float exclude each other: floats have no ranges")
     if shapes and name in NAMES:
         raise InputError(f"Option --shape needs a file with open dimensions, and {name} has none")
-    source, model = _named(name, steps, shapes or {})
+    if values and name in NAMES:
+        raise InputError(f"Option --input-value needs a file, and {name} is built in")
+    source, model = _named(name, steps, shapes or {}, values or {})
     if model is not None and source.origin is ModelOrigin.FILE:
         precision = precision_of(model)
         if keep_float and precision is not Precision.QUANTISED:
@@ -164,7 +169,7 @@ def _is_quantised_unasked(source: ModelSource, model: ReadModel) -> bool:
     return QONNX_NOTE in source.reading and any(region.products for region in float_regions(model.graph))
 
 
-def _named(name: str, steps: Steps, shapes: Shapes) -> tuple[ModelSource, ReadModel | None]:
+def _named(name: str, steps: Steps, shapes: Shapes, values: Values) -> tuple[ModelSource, ReadModel | None]:
     """Return a built-in model, a large one, built now if need be, or the file of this name, with what was read."""
     if name in BUILTIN:
         return ModelSource(builtin(name), ModelOrigin.BUILT_IN), None
@@ -176,7 +181,7 @@ def _named(name: str, steps: Steps, shapes: Shapes) -> tuple[ModelSource, ReadMo
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise InputError(f"Name of a model must have only letters of the locale's encoding, unlike {name!r}; set "
                              "LC_ALL=C.UTF-8, or rename the file")
-        path, model = standard_file(Path(name), shapes)
+        path, model = standard_file(Path(name), shapes, values)
         source = ModelSource.known(path) or ModelSource.of_model(path, model)
         return replace(source, original=Path(name)), model
     if not (built := large_file(name, model_folder())).is_file():

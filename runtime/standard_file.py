@@ -8,19 +8,23 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tilewright.compiler.onnx.given_shapes import fix_shapes
+from tilewright.compiler.onnx.given_shapes import fix_shapes, fix_values
 from tilewright.compiler.onnx.reader import read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.runtime.quantise.quantised_model import ReadModel
 from tilewright.tools.files import write_file
 from tilewright.tools.toolchain import cache_folder
 
-__all__ = ["Shapes", "standard_file"]
+__all__ = ["Shapes", "Values", "standard_file"]
 
 Shapes = Mapping[str, Sequence[int]]
 
 
-def standard_file(model: Path, shapes: Shapes) -> tuple[Path, ReadModel]:
+Values = Mapping[str, Sequence[float]]
+"""Values of inputs that are always the same, by name: one for all elements, or one for each."""
+
+
+def standard_file(model: Path, shapes: Shapes, values: Values | None = None) -> tuple[Path, ReadModel]:
     """Return the file to compile for ``model``, the file itself or a changed copy in the cache, and what it holds.
 
     Raises
@@ -28,12 +32,14 @@ def standard_file(model: Path, shapes: Shapes) -> tuple[Path, ReadModel]:
     CompileError
         If the file is no valid model.
     InputError
-        If the ``shapes`` do not go with the model.
+        If the ``shapes`` or the ``values`` do not go with the model.
     """
     proto = read_model(model)
+    if values:
+        fix_values(proto, values)
     if shapes:
         fix_shapes(proto, shapes)
-    elif not notes_of(proto):
+    if not shapes and not values and not notes_of(proto):
         return model, proto
     content = proto.SerializeToString(deterministic=True)
     target = cache_folder() / "read" / hashlib.sha256(content).hexdigest()[:16] / f"{model.stem}.onnx"

@@ -10,7 +10,7 @@ from tilewright.bench.exploration.design_cost import OBJECTIVES, Evaluator, Weig
 from tilewright.bench.exploration.design_limits import limit_of
 from tilewright.bench.exploration.exploration_study import StudySetup
 from tilewright.bench.exploration.sampling import SAMPLERS, require_sampler
-from tilewright.bench.exploration.space import MEMORY_KEYS, Space
+from tilewright.bench.exploration.space import MEMORY_KEYS, Space, Value
 from tilewright.bench.exploration.space_file import default_space, read_space
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.errors import InputError
@@ -37,6 +37,7 @@ class Compilation:
     calibrate : Path or None
     keep_float : bool
     shapes : mapping of str to sequence of int
+    values : mapping of str to sequence of float
         As `runtime.model_source.find_model` takes them; they are of one model.
     """
 
@@ -45,6 +46,7 @@ class Compilation:
     calibrate: Path | None = None
     keep_float: bool = False
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    values: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def network(self, name: str, steps: Steps) -> PredictedNetwork:
         """Return a network as it is read and compiled.
@@ -54,7 +56,8 @@ class Compilation:
         InputError, CompileError
             If it cannot be used.
         """
-        source = find_model(name, steps, calibrate=self.calibrate, keep_float=self.keep_float, shapes=self.shapes)
+        source = find_model(name, steps, calibrate=self.calibrate, keep_float=self.keep_float, shapes=self.shapes,
+                            values=self.values)
         return PredictedNetwork(source, self.options, outputs_only=self.outputs_only)
 
     def to_json(self) -> dict[str, str]:
@@ -62,8 +65,12 @@ class Compilation:
         said = {"options": "" if self.options == BEST else str(self.options),
                 "stored": "outputs only" if self.outputs_only else "",
                 "calibrate": str(self.calibrate or ""), "float": "kept" if self.keep_float else "",
-                "shapes": "; ".join(f"{name}={','.join(map(str, shape))}" for name, shape in self.shapes.items())}
+                "shapes": _said(self.shapes), "values": _said(self.values)}
         return {key: text for key, text in said.items() if text}
+
+
+def _said(given: Mapping[str, Sequence[float]]) -> str:
+    return "; ".join(f"{name}={','.join(map(str, numbers))}" for name, numbers in given.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +141,9 @@ def setup_of(request: ExplorationRequest) -> tuple[StudySetup, dict[str, float]]
     space = _timed(space, request)
     models = dict(map(weighted, request.models)) or dict(space.networks)
     own = request.compilation
-    if len(models) > 1 and (own.calibrate is not None or own.keep_float or own.shapes):
-        raise InputError(f"Options --calibrate, --float and --shape are of one MODEL, and there are {len(models)}: "
-                         f"{', '.join(models)}")
+    if len(models) > 1 and (own.calibrate is not None or own.keep_float or own.shapes or own.values):
+        raise InputError(f"Options --calibrate, --float, --shape and --input-value are of one MODEL, and there are "
+                         f"{len(models)}: {', '.join(models)}")
     if not models:
         raise InputError("Exploration must have a MODEL, or a space file with [networks]; there is none")
     target = request.target or space.target or _TARGET
@@ -160,7 +167,7 @@ def setup_of(request: ExplorationRequest) -> tuple[StudySetup, dict[str, float]]
 def _timed(space: Space, request: ExplorationRequest) -> Space:
     """Return ``space`` with the memory and the clock that are asked for, in place of its own."""
     if request.memory:
-        stated: dict[str, int | str] = memory_values(request.memory)
+        stated: dict[str, Value] = dict(memory_values(request.memory))
         if varied := [key for key in MEMORY_KEYS if key in space.axes]:
             raise InputError(f"Option --memory excludes a space that varies it, and {space.name} varies "
                              f"{', '.join(varied)}; leave out one of them")

@@ -17,6 +17,7 @@ from tilewright.cli.options.arguments import (
     QuantiseOptions,
     TechnologyName,
     shapes_given,
+    values_given,
     with_groups,
 )
 from tilewright.errors import InputError
@@ -111,7 +112,8 @@ def explore(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
     from tilewright.tools.progress import Steps
 
     compilation = Compilation(options=compiler.options(), outputs_only=outputs_only, calibrate=quantise.calibrate,
-                              keep_float=quantise.keep_float, shapes=shapes_given(quantise.shape))
+                              keep_float=quantise.keep_float, shapes=shapes_given(quantise.shape),
+                              values=values_given(quantise.input_value))
     setup, named = setup_of(ExplorationRequest(
         models=models or (), space=space, objectives=search.objective or (), limits=search.limit or (),
         target=search.target, sampler=search.sampler, technology=technology or "", seed=search.seed,

@@ -82,6 +82,7 @@ __all__ = [
     "say_ranges",
     "shape_given",
     "shapes_given",
+    "values_given",
     "with_groups",
     "write_json",
 ]
@@ -381,10 +382,15 @@ class QuantiseOptions:
         help="Shape of an input with open dimensions, such as image=1,3,320,320, or the size of one dimension, such as "
              "height=320; may be repeated.")] = None
 
+    input_value: Annotated[list[str] | None, typer.Option(
+        "--input-value", metavar="NAME=V,…", show_default=False,
+        help="Value of an input that is always the same, such as sr=16000: it becomes a constant; may be "
+             "repeated.")] = None
+
     def model(self, name: str) -> "ModelSource":
         """Return the model that MODEL names; a float one quantised as the options say."""
         return model_named(name, calibrate=self.calibrate, keep_float=self.keep_float,
-                           shapes=shapes_given(self.shape))
+                           shapes=shapes_given(self.shape), values=values_given(self.input_value))
 
 
 def shapes_given(texts: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
@@ -409,13 +415,34 @@ def shape_given(text: str) -> tuple[str, tuple[int, ...]]:
     return name, shape
 
 
+def values_given(texts: Sequence[str] | None) -> dict[str, tuple[float, ...]]:
+    """Return names and values of the options ``--input-value``.
+
+    Raises
+    ------
+    InputError
+        If a text is not of that form.
+    """
+    found = {}
+    for text in texts or ():
+        name, _, numbers = text.rpartition("=")
+        try:
+            found[name] = tuple(map(float, numbers.split(",")))
+        except ValueError:
+            name = ""
+        if not name:
+            raise InputError(f"Option --input-value must have the form sr=16000 or size=320,320, not {text!r}")
+    return found
+
+
 def model_named(name: str, *, calibrate: Path | None = None, keep_float: bool = False,
-                shapes: Mapping[str, Sequence[int]] | None = None) -> "ModelSource":
+                shapes: Mapping[str, Sequence[int]] | None = None,
+                values: Mapping[str, Sequence[float]] | None = None) -> "ModelSource":
     """Return the model that MODEL names: built-in, built now if need be, or a file; a float one quantised."""
     from tilewright.runtime.model_source import find_model
     from tilewright.tools.progress import Steps
 
-    return find_model(name, Steps(), calibrate=calibrate, keep_float=keep_float, shapes=shapes)
+    return find_model(name, Steps(), calibrate=calibrate, keep_float=keep_float, shapes=shapes, values=values)
 
 
 def say_ranges(source: "ModelSource") -> None:

@@ -3,6 +3,7 @@
 Only a mistake in Tilewright itself, :exc:`tilewright.errors.InternalError`, keeps its traceback.
 """
 
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -40,7 +41,9 @@ class OneSentence(TyperGroup):
         except InternalError:
             raise
         except Error as error:
-            refuse(error.sentence, BAD_INPUT if isinstance(error, (InputError, CompileError)) else FAILED)
+            words = sys.argv[1:] if args is None else args
+            refuse(error.sentence + _command_with(error, words),
+                   BAD_INPUT if isinstance(error, (InputError, CompileError)) else FAILED)
         except OSError as error:
             place = f"{error.filename!r} cannot be used: " if error.filename else ""
             refuse(f"{place}{reason(error)}", BAD_INPUT)
@@ -49,6 +52,12 @@ class OneSentence(TyperGroup):
         if status == INTERRUPTED:
             refuse("Interrupted; finished steps are kept, and no file is left incomplete", INTERRUPTED)
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def _command_with(error: Error, words: Sequence[str]) -> str:
+    """Return the end of a sentence that gives the command with the options that the error proposes; empty if none."""
+    options = getattr(error, "options", ())
+    return f"; the command is: {shlex.join(['tilewright', *words, *options])}" if options else ""
 
 
 def _quiet_first(words: Sequence[str]) -> list[str]:

@@ -69,6 +69,7 @@ def summary(check: Check) -> list[str]:
         lines.append(f"main memory: {memory.total:,} bytes, of which {memory.weights:,} are weights and constants and "
                      f"{memory.activations:,} tensors between layers; {memory.limit:,} are available: {verdict}")
     lines += [f"warning: {text}" for text in check.warnings]
+    lines += [f"note: {text}" for text in check.notes]
     if check.refusals:
         lines.append(f"{len(check.refusals)} refusal{'s' if len(check.refusals) > 1 else ''}: it cannot be compiled")
     else:

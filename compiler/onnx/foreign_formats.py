@@ -56,9 +56,8 @@ def _other(content: bytes, name: str, stem: str) -> tuple[str, str] | None:
         return ("the graph of a TensorFlow SavedModel",
                 f"export its folder with python -m tf2onnx.convert --saved-model FOLDER --output {stem}.onnx")
     if head.startswith(b"\n") and b"Placeholder" in head:
-        return ("a frozen graph of TensorFlow",
-                f"export it with python -m tf2onnx.convert --graphdef {name} --output {stem}.onnx --inputs NAME:0 "
-                "--outputs NAME:0")
+        command = f"python -m tf2onnx.convert --graphdef {name} --inputs IN:0 --outputs OUT:0 --output {stem}.onnx"
+        return "a frozen graph of TensorFlow", f"export it with {command}"
     text = head.lstrip().lower()
     if text.startswith((b"<!doctype html", b"<html")):
         return "a web page", "download the file itself, by the page's raw or download link"
@@ -89,8 +88,7 @@ def _archive(content: bytes, name: str, stem: str) -> tuple[str, str]:
         return "a model of Keras", _keras(name, stem)
     if last & {"archive_format", "archive_version", "serialized_exported_program.json"}:
         return ("an exported program of torch",
-                f'export it with python -c "import torch; torch.onnx.export(torch.export.load(\'{name}\'), (), '
-                f'\'{stem}.onnx\', dynamo=True)"')
+                f"export it with torch.onnx.export(torch.export.load('{name}'), (), '{stem}.onnx', dynamo=True)")
     if any("/code/" in f"/{member}" for member in members):
         return ("a TorchScript program",
                 f"export it with torch.onnx.export(torch.jit.load('{name}'), (sample,), '{stem}.onnx', dynamo=False)")
@@ -119,7 +117,8 @@ def foreign_folder(folder: Path) -> tuple[str, str] | None:
     except OSError:
         return None
     if found := [name for name in names if name.endswith(".onnx")]:
-        return f"a folder with {', '.join(found[:3])}{' …' if len(found) > 3 else ''} in it", f"give {folder / found[0]}"
+        more = " …" if len(found) > 3 else ""
+        return f"a folder with {', '.join(found[:3])}{more} in it", f"give {folder / found[0]}"
     if "config.json" in names and any(name.endswith((".safetensors", ".bin")) for name in names):
         return ("a model of Hugging Face's transformers",
                 f"export it with optimum-cli export onnx --model {folder} {folder.name}-onnx")

@@ -1,12 +1,60 @@
-"""Open dimensions of a model's inputs, fixed by the user: whole shapes by input, or sizes by symbol."""
+"""What a user fixes of a model's inputs: shapes by input, sizes by symbol, and values that are always the same."""
 
+import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import onnx
+from onnx import helper, numpy_helper
 
-from tilewright.errors import InputError
+from tilewright.errors import InputError, nearest
 
-__all__ = ["fix_shapes", "open_shape"]
+__all__ = ["fix_shapes", "fix_values", "open_shape"]
+
+
+def fix_values(proto: onnx.ModelProto, given: Mapping[str, Sequence[float]]) -> None:
+    """Make constants of inputs, in place: of the values in ``given``, one for all elements or one for each.
+
+    Open dimensions of such an input are 1, or with several values the one that is open holds them all.
+
+    Raises
+    ------
+    InputError
+        If there is no such input, it has another number of elements, its type does not hold a value, or no input is
+        left.
+    """
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    inputs = {value.name: value for value in proto.graph.input if value.name not in constants}
+    for name, values in given.items():
+        if name not in inputs:
+            raise InputError(f"Option --input-value must name an input ({', '.join(inputs)}), not {name!r}"
+                             f"{nearest(name, inputs)}")
+        array = _filled(name, inputs[name].type.tensor_type, values)
+        proto.graph.initializer.append(numpy_helper.from_array(array, name))
+        proto.graph.input.remove(inputs.pop(name))
+    if given and not inputs:
+        raise InputError(f"Option --input-value must leave the model an input, and {', '.join(given)} are all that it "
+                         "has")
+
+
+def _filled(name: str, kind: onnx.TypeProto.Tensor, values: Sequence[float]) -> np.ndarray:
+    """Return the values of an input, in its type and shape."""
+    dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
+    shape = [extent.dim_value if extent.dim_value > 0 else 0 for extent in kind.shape.dim]
+    if len(values) > 1 and shape.count(0) == 1:
+        shape[shape.index(0)] = len(values) // max(math.prod(extent for extent in shape if extent), 1)
+    shape = [extent or 1 for extent in shape]
+    if len(values) not in (1, math.prod(shape)):
+        raise InputError(f"Option --input-value {name} must have one value, or {math.prod(shape)} for the shape "
+                         f"{'x'.join(map(str, shape)) or 'of a scalar'}, not {len(values)}")
+    array = np.asarray(values, np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        cast = array.astype(dtype)
+    if not np.array_equal(cast.astype(np.float64), array) and (dtype.kind != "f" or not np.isfinite(cast).all()):
+        raise InputError(f"Option --input-value {name} must have values of the input's type, {dtype}, not "
+                         f"{', '.join(f'{value:g}' for value in values)}")
+    return np.ascontiguousarray(np.broadcast_to(cast if cast.size > 1 else cast[0], shape) if cast.size == 1 else
+                                cast.reshape(shape))
 
 
 def fix_shapes(proto: onnx.ModelProto, given: Mapping[str, Sequence[int]]) -> None:

@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
 from tilewright.compiler.onnx.faults import contradiction
-from tilewright.compiler.onnx.given_shapes import open_shape
+from tilewright.compiler.onnx.open_shapes import open_shapes
 
 __all__ = ["first_line", "fix_batch", "infer_shapes"]
 
@@ -20,25 +20,13 @@ def fix_batch(proto: onnx.ModelProto) -> None:
         if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
             raise UnsupportedModelError(f"Input {value.name!r} must be a tensor with a shape",
                                         f"give one with option --shape {value.name}=1,…")
-    extents = [value.type.tensor_type.shape.dim for value in inputs]
-    batches = {dims[0].dim_param for dims in extents if dims and dims[0].dim_param}
-    for value, dims in zip(inputs, extents, strict=True):
-        for axis, extent in enumerate(dims):
-            if extent.HasField("dim_value") and extent.dim_value > 0:
-                continue
-            if axis > 0 and extent.HasField("dim_value"):
-                raise UnsupportedModelError(
-                    f"Input {value.name!r} must have no dimension of 0, and dimension {axis} of its shape "
-                    f"{[each.dim_value for each in dims]} is, so that it holds no number and there is nothing to "
-                    "compute", "give the size that it is used with by option --shape "
-                    f"{value.name}={open_shape(value.type.tensor_type)}, a number in place of each ?")
-            if axis > 0 and extent.dim_param not in batches:
-                raise UnsupportedModelError(
-                    f"Input {value.name!r} must have a fixed shape, except for the batch; its dimension {axis} is "
-                    f"{extent.dim_param or 'unknown'!r}", "fix it with option --shape "
-                    f"{value.name}={open_shape(value.type.tensor_type)}, numbers in place of the names")
-            extent.Clear()
-            extent.dim_value = 1
+    if (error := open_shapes(proto)) is not None:
+        raise error
+    for value in inputs:
+        for extent in value.type.tensor_type.shape.dim:
+            if not extent.HasField("dim_value") or extent.dim_value <= 0:
+                extent.Clear()
+                extent.dim_value = 1
     for value in proto.graph.output:
         value.type.tensor_type.ClearField("shape")
     # Shapes written for another batch, or by other rules for ceil_mode, would contradict those inferred now.

@@ -87,7 +87,8 @@ class MemoryNeeded:
 class Check:
     """Findings of a check. If nodes were rejected, there may be no layers and no memory.
 
-    ``tail_cycles`` come after the last layer: its last results are still on their way to memory.
+    ``tail_cycles`` come after the last layer: its last results are still on their way to memory. ``notes`` tell where
+    the ranges are from, and what was changed when the file was read.
     """
 
     model: str
@@ -97,6 +98,7 @@ class Check:
     refusals: tuple[Refusal, ...]
     warnings: tuple[str, ...]
     memory: MemoryNeeded | None
+    notes: tuple[str, ...] = ()
 
     @property
     def compiles(self) -> bool:
@@ -121,6 +123,7 @@ class Check:
                 "core_share": self.core_share.to_json(),
                 "layers": [asdict(layer) for layer in self.layers],
                 "refusals": [asdict(refusal) for refusal in self.refusals], "warnings": list(self.warnings),
+                "notes": list(self.notes),
                 "memory": asdict(self.memory) | {"fits": self.memory.fits} if self.memory else None}
 
 
@@ -168,7 +171,7 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
     warnings = (*(source.notes if noisy else () if ranges is None else ranges.remarks),
                  *float_remarks(source, layers), *about_model)
     return Check(model=model.stem, machine=machine.name, layers=layers, tail_cycles=tail, refusals=(),
-                 warnings=warnings, memory=memory)
+                 warnings=warnings, memory=memory, notes=() if noisy else source.notes)
 
 
 def _refused(model: Path, machine: Machine, refusals: list[Refusal]) -> Check:

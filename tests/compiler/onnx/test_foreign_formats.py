@@ -27,13 +27,15 @@ SAFETENSORS = struct.pack("<Q", 17) + b'{"w":{"dtype":0}}' + bytes(8)
 TRUNCATED = classifier().SerializeToString()[:-40]
 
 FORMATS = [
-    ("net.tflite", b"\x1c\x00\x00\x00TFL3" + bytes(40), "TensorFlow Lite", "python -m tf2onnx.convert --tflite net.tflite"),
+    ("net.tflite", b"\x1c\x00\x00\x00TFL3" + bytes(40), "TensorFlow Lite",
+     "python -m tf2onnx.convert --tflite net.tflite"),
     ("net.h5", b"\x89HDF\r\n\x1a\n" + bytes(40), "Keras", "keras.saving.load_model('net.h5')"),
     ("net.keras", archive(config_dot_json="{}", model_dot_weights_dot_h5=b"h"), "Keras", "load_model('net.keras')"),
     ("net.pt2", archive(net__archive_format="pt2", net__models__model_dot_json="{}"), "exported program",
      "torch.export.load('net.pt2')"),
     ("net.pt", archive(net__data_dot_pkl=b"x", net__data__0=b""), "checkpoint of torch", "torch.onnx.export("),
-    ("yolo.pt", archive(yolo__data_dot_pkl=b"cultralytics.nn.tasks\n"), "Ultralytics", "yolo export model=yolo.pt format=onnx"),
+    ("yolo.pt", archive(yolo__data_dot_pkl=b"cultralytics.nn.tasks\n"), "Ultralytics",
+     "yolo export model=yolo.pt format=onnx"),
     ("script.pt", archive(script__code____torch___dot_py="", script__data_dot_pkl=b"x"), "TorchScript",
      "torch.jit.load('script.pt')"),
     ("old.pth", pickle.dumps({"weight": [1.0]}), "pickle", "torch.onnx.export("),

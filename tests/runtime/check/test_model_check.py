@@ -80,7 +80,7 @@ def test_the_command_shows_it(tmp_path):
         assert text in done.stdout
     found = json.loads((tmp_path / "check.json").read_text())
     assert set(found) == {"model", "machine", "compiles", "predicted_cycles", "tail_cycles", "layers", "refusals",
-                          "warnings", "memory", "core_share", "milliseconds", "design"}
+                          "warnings", "notes", "memory", "core_share", "milliseconds", "design"}
     assert (found["compiles"], found["refusals"], found["memory"]["fits"]) == (True, [], True)
     assert found["predicted_cycles"] == found["tail_cycles"] + sum(layer["cycles"] for layer in found["layers"])
 
