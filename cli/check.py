@@ -6,13 +6,11 @@ from typing import Annotated
 import typer
 
 from tilewright.cli.options.arguments import (
-    ClockText,
     CompilerOptions,
     JsonFile,
     MachineOptions,
-    MemoryText,
     Model,
-    OutputsOnly,
+    PredictionOptions,
     QuantiseOptions,
     with_groups,
     write_json,
@@ -34,24 +32,24 @@ def register(app: typer.Typer) -> None:
 
 
 @with_groups
-def check(model: Model, memory: MemoryText = None, clock: ClockText = None,
+def check(model: Model,
           capacity: Annotated[float | None, typer.Option("--capacity", metavar="MIB", show_default=False,
                                                          help="Size of main memory in "
                                                               "MiB; the default is 2 GiB.")] = None,
-          outputs_only: OutputsOnly = False, json_file: JsonFile = None, *, chosen: MachineOptions,
+          json_file: JsonFile = None, *, chosen: MachineOptions, prediction: PredictionOptions,
           compiler: CompilerOptions, quantise: QuantiseOptions) -> None:
     """Show where each node of MODEL would run and why, its cost, memory and risks, before anything is built.
 
     The cycles are those of run with the same options; memory is that of a compiled model. Nodes that cannot be compiled
     are listed with the reason and a way out; the exit status is then 2.
     """
-    if memory is not None and _NUMBER.fullmatch(memory):
+    if prediction.memory is not None and _NUMBER.fullmatch(prediction.memory):
         raise InputError(f"Option --memory must be the timing of main memory, such as latency=60,bytes=8, not "
-                         f"{memory!r}; its size in MiB is --capacity {memory}")
-    design = chosen.design(memory=memory, clock=clock)
+                         f"{prediction.memory!r}; its size in MiB is --capacity {prediction.memory}")
+    design = chosen.design(memory=prediction.memory, clock=prediction.clock)
     if capacity is not None and not 0 < capacity < float("inf"):
         raise InputError(f"Option --capacity must be a number of MiB above 0, not {capacity!r}")
-    require_place(json_file)
+    require_place(json_file, read=(model, quantise.calibrate))
     source = quantise.model(model)
     from tilewright.cli.tables.check_tables import print_check
     from tilewright.cli.tables.text import console
@@ -60,7 +58,7 @@ def check(model: Model, memory: MemoryText = None, clock: ClockText = None,
 
     with Steps().step(f"Checking {model}"):
         found = check_model(source, design, None if capacity is None else int(capacity * MEBIBYTE),
-                            options=compiler.options(), outputs_only=outputs_only)
+                            options=compiler.options(), outputs_only=prediction.outputs_only)
     print_check(found, console())
     milliseconds = found.cycles / (1e3 * design.mhz)
     if found.layers:

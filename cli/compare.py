@@ -55,7 +55,7 @@ def compare(model: Model, memory: MemoryText = None, engine: EngineName = Engine
     is compared with the integer reference for information: where it is off, and which operator starts that.
     """
     design, values = chosen.design(memory=memory), engine.with_values
-    require_place(files.json_file, files.html_file)
+    require_place(files.json_file, files.html_file, read=(model, quantise.calibrate, files.input_file))
     source = quantise.model(model)
     from tilewright.cli.tables.comparison_tables import print_comparison, print_reference
     from tilewright.cli.tables.text import console

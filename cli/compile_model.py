@@ -68,7 +68,7 @@ def compile_(model: Model,
     if output is None and not explain:
         raise InputError("Give -o DIR to write the compiled model, or --explain to see only its plan")
     size = chosen.design().machine
-    require_place(json_file)
+    require_place(json_file, read=(model, quantise.calibrate))
     wait = platform.wait or "poll"
     source = quantise.model(model)
     from tilewright.cli.tables.plan_tables import print_plan

@@ -116,7 +116,7 @@ def evaluate(model: Model, data: DataOptions, work: WorkOptions, compiler: Compi
     hardware's scores differ from ONNX Runtime's.
     """
     design = design_named(work.machine, memory=work.memory, clock=work.clock, extension=work.extension)
-    require_place(json_file)
+    require_place(json_file, read=(model, quantise.calibrate, data.input_file, data.labels, work.float_model))
     source = quantise.model(model)
     from tilewright.cli.tables.accuracy_tables import print_accuracy
     from tilewright.cli.tables.text import console

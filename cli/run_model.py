@@ -65,7 +65,7 @@ def run(model: Model, target: EngineOptions, files: RunFileOptions, view: ViewOp
         raise InputError("Engine 'cycles' computes no values: it goes without --activity, --statistics and --input")
     _require_times(files, by_ranges=by_ranges)
     design = energy.priced(target.design())
-    require_place(*files.written)
+    require_place(*files.written, read=(model, quantise.calibrate, files.input_file))
     power = energy.power()
     source = quantise.model(model)
     from tilewright.runtime.compared_run import run_model
@@ -109,7 +109,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     if ranges.layers is not None and output is not None:
         raise InputError("Option --output excludes --layers: a range of layers may not include the outputs")
     _require_times(files, by_ranges=by_ranges)
-    require_place(output, *files.written)
+    require_place(output, *files.written, read=(files.input_file,))
     from tilewright.compiler.emit.artefact import load_artefact
     from tilewright.isa.extension import load_extension
     from tilewright.runtime.compared_run import require_folder, run_artefact

@@ -4,7 +4,7 @@ import io
 import os
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,9 +63,15 @@ def _replace(path: Path, content: bytes) -> None:
         draft.unlink(missing_ok=True)
 
 
-def require_place(*paths: Path | None) -> None:
-    """Raise :exc:`InputError` if a file cannot be put at one of ``paths``, before the work that makes it."""
+def require_place(*paths: Path | None, read: Iterable[Path | str | None] = ()) -> None:
+    """Raise :exc:`InputError` if a file cannot be put at one of ``paths``, before the work that makes it.
+
+    None of them may be a file that is ``read``, which would be written over.
+    """
+    inputs = [Path(each) for each in read if each is not None]
     for path in paths:
+        if path is not None and path.is_file() and any(each.is_file() and each.samefile(path) for each in inputs):
+            raise InputError(f"File {str(path)!r} is read, and must not be written over; give the result another name")
         if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK)):
             raise InputError(f"File {str(path)!r} cannot be written: {path.parent} must be a folder with room for it")
 

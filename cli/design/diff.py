@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tilewright.cli.options.arguments import (
-    ClockText,
     CompilerOptions,
     JsonFile,
-    MemoryText,
-    OutputsOnly,
+    PredictionOptions,
     QuantiseOptions,
     TechnologyName,
     with_groups,
@@ -37,14 +35,13 @@ def register(app: typer.Typer) -> None:
 def diff(first: _Side, second: _Side,
          model: Annotated[str | None, typer.Option("--model", metavar="MODEL", show_default=False,
                                                    help="The network on which designs are compared.")] = None,
-         memory: MemoryText = None, clock: ClockText = None, technology: TechnologyName = None,
-         outputs_only: OutputsOnly = False, json_file: JsonFile = None, *, compiler: CompilerOptions,
-         quantise: QuantiseOptions) -> None:
+         technology: TechnologyName = None, json_file: JsonFile = None, *, prediction: PredictionOptions,
+         compiler: CompilerOptions, quantise: QuantiseOptions) -> None:
     """Compare two reports, or two designs on one network: cycles, bytes and energy of each layer, and what changed.
 
     Designs are predicted without values. --memory, --clock, --technology and the compiler's options apply to both.
     """
-    require_place(json_file)
+    require_place(json_file, read=(first, second, model, quantise.calibrate))
     stated = [side for side in (first, second) if not side.endswith(".json")]
     if stated and model is None:
         raise InputError(f"Design {stated[0]!r} needs --model MODEL, the network to compare on; the name of a report "
@@ -56,12 +53,14 @@ def diff(first: _Side, second: _Side,
     from tilewright.runtime.predicted_network import PredictedNetwork
     from tilewright.tools.progress import Steps
 
-    designs = {text: design_of(text, memory=memory, clock=clock, technology=technology) for text in stated}
+    designs = {text: design_of(text, memory=prediction.memory, clock=prediction.clock, technology=technology)
+               for text in stated}
     for design in designs.values():
         design.pricing.load()
     network: PredictedNetwork | None = None
     if model is not None and designs:
-        network = PredictedNetwork(quantise.model(model), compiler.options(), outputs_only=outputs_only)
+        network = PredictedNetwork(quantise.model(model), compiler.options(),
+                                   outputs_only=prediction.outputs_only)
     sides: list[dict[str, Any]] = []
     for text in (first, second):
         if text not in designs or network is None:

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.cli.options.arguments import (
-    ClockText,
     CompilerOptions,
-    MemoryText,
-    OutputsOnly,
+    PredictionOptions,
     QuantiseOptions,
     TechnologyName,
-    shapes_given,
-    values_given,
     with_groups,
 )
+from tilewright.cli.options.input_texts import shapes_given, values_given
 from tilewright.errors import InputError
 from tilewright.models import NAMES
 
@@ -41,8 +38,12 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
-    """Options that say what is looked for, and how."""
+    """Options that say where is looked for what, and how."""
 
+    space: Annotated[Path | None, typer.Option(
+        "--space", metavar="SPACE.toml", show_default="machines that an ECP5-85k may hold",
+        help="File with the values that each parameter may take.")] = None
+    technology: TechnologyName = None
     objective: Annotated[list[str] | None, typer.Option(
         "--objective", metavar="NAME", show_default="the space's, or cycles and area",
         help="Measure to minimise: cycles, time, energy, area or energy-delay; may be repeated.")] = None
@@ -92,13 +93,8 @@ def explore(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
             models: Annotated[list[str] | None, typer.Argument(
                 metavar="MODEL[=WEIGHT]…", show_default="the space's",
                 help=f".onnx files, or some of {', '.join(NAMES)}; a weight sets how much a model counts.")] = None,
-            space: Annotated[Path | None, typer.Option(
-                "--space", metavar="SPACE.toml", show_default="machines that an ECP5-85k may hold",
-                help="File with the values that each parameter may take.")] = None,
-            memory: MemoryText = None, clock: ClockText = None, technology: TechnologyName = None,
-            outputs_only: OutputsOnly = False,
-            *, search: SearchOptions, workers: WorkerOptions, verification: VerifyOptions, compiler: CompilerOptions,
-            quantise: QuantiseOptions) -> None:
+            *, search: SearchOptions, workers: WorkerOptions, verification: VerifyOptions,
+            prediction: PredictionOptions, compiler: CompilerOptions, quantise: QuantiseOptions) -> None:
     """Search a space of designs for the Pareto front of cycles, time, energy or area.
 
     Cycles and energy are predicted without values, as run does with the same options, and area without synthesis; then
@@ -111,13 +107,13 @@ def explore(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
     from tilewright.bench.exploration.request import Compilation, ExplorationRequest, evaluator_of, setup_of
     from tilewright.tools.progress import Steps
 
-    compilation = Compilation(options=compiler.options(), outputs_only=outputs_only, calibrate=quantise.calibrate,
-                              keep_float=quantise.keep_float, shapes=shapes_given(quantise.shape),
-                              values=values_given(quantise.input_value))
+    compilation = Compilation(options=compiler.options(), outputs_only=prediction.outputs_only,
+                              calibrate=quantise.calibrate, keep_float=quantise.keep_float,
+                              shapes=shapes_given(quantise.shape), values=values_given(quantise.input_value))
     setup, named = setup_of(ExplorationRequest(
-        models=models or (), space=space, objectives=search.objective or (), limits=search.limit or (),
-        target=search.target, sampler=search.sampler, technology=technology or "", seed=search.seed,
-        memory=memory or "", clock=clock or "", compilation=compilation))
+        models=models or (), space=search.space, objectives=search.objective or (), limits=search.limit or (),
+        target=search.target, sampler=search.sampler, technology=search.technology or "", seed=search.seed,
+        memory=prediction.memory or "", clock=prediction.clock or "", compilation=compilation))
     evaluator = evaluator_of(setup, named, Steps(), compilation)
     output.mkdir(parents=True, exist_ok=True)
     study = ExplorationStudy(output, setup)

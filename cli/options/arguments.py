@@ -15,7 +15,6 @@ Nothing heavy is imported here, so that ``--help`` and wrong arguments are answe
 
 import inspect
 import json
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tilewright.cli.options.input_texts import shapes_given, values_given
 from tilewright.cli.options.streams import STANDARD_OUTPUT, leave_standard_output, print_result
 from tilewright.cli.options.waveforms import WaveOptions
 from tilewright.errors import InputError
@@ -66,6 +66,7 @@ __all__ = [
     "Model",
     "OutputsOnly",
     "PageFileOptions",
+    "PredictionOptions",
     "QuantiseOptions",
     "RangeOptions",
     "RunFileOptions",
@@ -80,9 +81,6 @@ __all__ = [
     "model_named",
     "priced",
     "say_ranges",
-    "shape_given",
-    "shapes_given",
-    "values_given",
     "with_groups",
     "write_json",
 ]
@@ -241,6 +239,15 @@ class MachineOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionOptions:
+    """The memory, the clock and the stored tensors of a run that is predicted."""
+
+    memory: MemoryText = None
+    clock: ClockText = None
+    outputs_only: OutputsOnly = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileOptions:
     """The inputs, and where the report goes."""
 
@@ -391,48 +398,6 @@ class QuantiseOptions:
         """Return the model that MODEL names; a float one quantised as the options say."""
         return model_named(name, calibrate=self.calibrate, keep_float=self.keep_float,
                            shapes=shapes_given(self.shape), values=values_given(self.input_value))
-
-
-def shapes_given(texts: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
-    """Return names and extents of the options ``--shape``; raises the same error as :func:`shape_given`."""
-    return dict(map(shape_given, texts or ()))
-
-
-def shape_given(text: str) -> tuple[str, tuple[int, ...]]:
-    """Return name and extents of an option ``--shape``.
-
-    Raises
-    ------
-    InputError
-        If the text is not of that form.
-    """
-    name, equals, extents = text.rpartition("=")
-    if not equals or not name or not re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", extents):
-        raise InputError(f"Option --shape must have the form image=1,3,320,320 or height=320, not {text!r}")
-    shape = tuple(map(int, extents.split(",")))
-    if 0 in shape:
-        raise InputError(f"Option --shape must have sizes of at least 1, not {text!r}")
-    return name, shape
-
-
-def values_given(texts: Sequence[str] | None) -> dict[str, tuple[float, ...]]:
-    """Return names and values of the options ``--input-value``.
-
-    Raises
-    ------
-    InputError
-        If a text is not of that form.
-    """
-    found = {}
-    for text in texts or ():
-        name, _, numbers = text.rpartition("=")
-        try:
-            found[name] = tuple(map(float, numbers.split(",")))
-        except ValueError:
-            name = ""
-        if not name:
-            raise InputError(f"Option --input-value must have the form sr=16000 or size=320,320, not {text!r}")
-    return found
 
 
 def model_named(name: str, *, calibrate: Path | None = None, keep_float: bool = False,

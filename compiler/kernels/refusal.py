@@ -3,10 +3,7 @@
 from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.isa.program import DTYPES, MAX_RANK, Call
 
-__all__ = ["WAY_OUT", "refusal_of"]
-
-WAY_OUT = "compute that part outside of the model, or replace the node by one that is supported"
-"""The way out for a node that the host core refuses, as the end of a sentence."""
+__all__ = ["refusal_of"]
 
 
 def refusal_of(call: Call) -> str | None:

@@ -1,16 +1,86 @@
-"""Advice on changing a model so that the host core need not compute an operator: one table, by operator."""
+"""Advice on changing a model so that the host core need not compute an operator: by the cause, else by the operator."""
 
-__all__ = ["way_out"]
+import re
 
-_CALIBRATE = "quantise its input, its constants and its output; --calibrate does this for a float model"
-_MOVE = "use the same quantisation before and after it, and constant parameters"
-_TABLE = "quantise its one input and its output, so that it becomes a table of 256 values"
+__all__ = ["ENDINGS", "MIDDLE", "way_out", "way_out_of_refusal"]
+
+MIDDLE = "layers behind it read its result"
+"""The end of a reason of an operator that could be left out at the end of a model, and is not there."""
+
+_REPLACE = "compute that part outside of the model, or replace the node by one that is supported"
+_QUANTISED = "--calibrate FILE does this for what a file leaves in float"
+_ONE_TYPE = "quantise all activations to one type, int8 or uint8"
+_AXIS = "quantise its weights per tensor, or along the axis of its output channels"
+_INT8 = "quantise its weights to int8 (weight_type=QuantType.QInt8)"
+_QDQ = "write the model in the other form (quant_format=QuantFormat.QDQ)"
+_SAME = "give its input and its output one scale and one zero point"
+_CLOSER = ("give input, weights and output scales that are closer together; a channel whose weights are almost zero "
+           "wants a larger scale than theirs")
+_STATIC = "quantise with ranges that are constants: quantize_static, or the float model with --calibrate FILE"
+_RESIZE = "resize height and width with mode nearest by an integer factor, or linear by 2, antialias 0"
 _MEAN = "use GlobalAveragePool, or ReduceMean over height and width, between quantised tensors"
 _NORMALISED = "train with BatchNormalization, which folds into convolutions"
-_LOGIC = "compute it outside of the model, on its outputs"
+_OUTSIDE = "compute it outside of the model, on its outputs"
+_TABLE = "quantise its one input and its output, so that it becomes a table of 256 values"
 
-_WAYS_OUT: tuple[tuple[frozenset[str], str], ...] = tuple((frozenset(names.split()), text) for names, text in (
-    ("Conv ConvTranspose Gemm MatMul", _CALIBRATE),
+_BY_CAUSE: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(cause), text) for cause, text in (
+    # what the file leaves in float, and what only follows from it
+    ("input is computed in float", "nothing to do here: change the layer that computes its input in float"),
+    ("result is needed in float", "nothing to do here: change the layer that reads its result in float"),
+    ("not quantised immediately and exactly once", f"quantise its result, once and right behind it; {_QUANTISED}"),
+    ("input '.*' is float", f"quantise that input; {_QUANTISED}"),
+    ("weights are float", f"quantise its weights to int8; {_QUANTISED}"),
+    ("its output is float", f"quantise its output too; {_QUANTISED}"),
+    # types and scales
+    ("int8 and uint8|uint8 values", _ONE_TYPE),
+    (r"weights are u?int", _INT8),
+    ("scales of its weights do not belong", _AXIS),
+    (r"activation '.*' has \d+ scales", "quantise activations per tensor"),
+    ("activation '.*' is ", "quantise activations to int8 or uint8"),
+    (r"scale '.*' is ", "quantise with float32 scales"),
+    ("different scales or zero points|does not change the scale", _SAME),
+    ("bias at the product of the scales|one step of its sums", _CLOSER),
+    ("bias is neither", "quantise its bias to int32, or leave it in float32"),
+    ("its bias has|has another bias", "give its bias one element for each output channel"),
+    ("its constants do not fit", "give input and output scales that are closer together"),
+    ("infinity or NaN", "use finite constants"),
+    # operands
+    ("weight '.*' is computed while", "make one of its two operands a constant"),
+    ("(scale|zero point) '.*' is computed while", _STATIC),
+    ("computed while the model runs", "make it a constant"),
+    (r"weights have the shape|weights are \S+ of \d+ dimensions|weights have \d+ dimensions",
+     "split it into products or convolutions over two dimensions, and join their results with Concat"),
+    ("operand is a constant|inputs is a constant", _QDQ),
+    ("input '.*' is a constant", "let the constant be its second operand, or fold it into a bias"),
+    ("its slope", "give it one slope for each channel, of the shape (channels, 1, 1)"),
+    ("multiplies only by constants", "multiply by a constant, or by tensors of one type and shape"),
+    ("operands differ in shape", "expand the smaller operand when exporting"),
+    # windows and shapes
+    ("window is dilated", "use a window without dilations"),
+    (r"window is .* at most \S+", "use two smaller windows, one behind the other"),
+    ("wholly in the padding", "use pads that are smaller than the window"),
+    ("pads are ", "pad height and width alone, and slice instead of negative pads"),
+    (r"reduces \d+ elements", "reduce in two steps, over smaller windows"),
+    ("reduces more than", "reduce channels, height or width of one image"),
+    ("cannot move single elements", "swap height and width nowhere: keep the order of a tensor's axes"),
+    (r"its (antialias|coordinate_transformation_mode|nearest_mode|exclude_outside|mode|cubic_coeff_a) is", _RESIZE),
+    ("repeat all pixels|pixel weights|in 8 bits may be|resizes axes|it makes |result is empty", _RESIZE),
+    ("its steps are", "slice with steps of at least 1"),
+    ("NHWC", "export it with tensors in NCHW"),
+    ("input has the shape|result has the shape|joins batches",
+     "use tensors of one image: (1, channels, height, width) or (1, channels)"),
+    # the rest
+    ("machine leaves out", "take a machine that has it: base has every unit"),
+    ("drops values, as in training", "export the model for inference"),
+    ("computes with the constant", "fold constants into the model, for instance with onnxsim"),
+    ("input is transposed", "transpose it when exporting"),
+    ("neither per tensor nor per channel", "quantise the weights per tensor or per channel"),
+    ("ONNX Runtime does not compute it", "use Relu, or LeakyRelu"),
+))
+"""Ends of sentences by what a reason says; the first that is found in it counts."""
+
+_BY_OPERATOR: tuple[tuple[frozenset[str], str], ...] = tuple((frozenset(names.split()), text) for names, text in (
+    ("Conv ConvTranspose Gemm MatMul", f"quantise its input, its constants and its output; {_QUANTISED}"),
     ("QLinearConv QLinearMatMul ConvInteger MatMulInteger", "use constant int8 weights, and activations of one type"),
     ("BatchNormalization", "fold it into the convolution before it, or quantise it with constants"),
     ("DequantizeLinear", "also quantise the operators that read its result, or end the model before it"),
@@ -23,19 +93,46 @@ _WAYS_OUT: tuple[tuple[frozenset[str], str], ...] = tuple((frozenset(names.split
     ("LRN ResponseOfLevels InstanceNormalization LayerNormalization GroupNormalization LpNormalization",
      _NORMALISED),
     ("NormalisationOfLevels", _NORMALISED),
-    ("Concat DepthToSpace Expand Flatten Gather Identity Pad Reshape Slice SpaceToDepth Squeeze Tile", _MOVE),
-    ("Transpose Unsqueeze", _MOVE),
-    ("MaxPool GlobalMaxPool LpPool",
-     "use no indices, and the same quantisation before and after"),
-    ("AveragePool GlobalAveragePool", "use windows without dilations, between quantised tensors"),
-    ("ReduceMean", _MEAN),
-    ("ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSum ReduceSumSquare", _MEAN),
-    ("And ArgMax ArgMin CumSum Equal Greater GreaterOrEqual IsNaN Less LessOrEqual Not Or Where Xor", _LOGIC),
+    ("Concat DepthToSpace Expand Flatten Gather Identity Pad Reshape Slice SpaceToDepth Squeeze Tile", _SAME),
+    ("Transpose Unsqueeze MaxPool GlobalMaxPool LpPool", _SAME),
+    ("AveragePool GlobalAveragePool", "quantise its input and its output"),
+    ("ReduceMean ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp", _MEAN),
+    ("ReduceMax ReduceMin ReduceProd ReduceSum ReduceSumSquare", _MEAN),
+    ("And ArgMax ArgMin CumSum Equal Greater GreaterOrEqual IsNaN Less LessOrEqual Not Or TopK Where Xor", _OUTSIDE),
     ("Cast", "give the model its input in the type with which it computes"),
 ))
-"""Ends of sentences. Functions of one value are not here: they are tables where they are quantised."""
+"""The same by operator, where the reason says no more than that. Functions of one value are not here: they are tables
+where they are quantised."""
+
+_IN_THE_MIDDLE = (
+    (frozenset("Softmax LogSoftmax Hardmax SoftmaxOfLevels LogSoftmaxOfLevels".split()),
+     "train with Sigmoid in its place, which is a table of 256 values once it is quantised"),
+    (frozenset("ArgMax ArgMin TopK".split()), "end the model before it, and compute it and what follows outside"),
+)
+
+ENDINGS = frozenset().union(*(names for names, _ in _IN_THE_MIDDLE))
+"""Operators that a model need not end with."""
 
 
-def way_out(op: str) -> str:
-    """Return a change that spares the host core ``op``, as the end of a sentence."""
-    return next((text for names, text in _WAYS_OUT if op in names), _TABLE)
+def way_out(op: str, reason: str = "") -> str:
+    """Return a change that spares the host core ``op``, as the end of a sentence.
+
+    Parameters
+    ----------
+    op : str
+        ONNX's operator, or the core's own.
+    reason : str
+        Why the datapath does not compute it, as the layer says.
+    """
+    if reason.endswith(MIDDLE) and (text := next((text for names, text in _IN_THE_MIDDLE if op in names), "")):
+        return text
+    return _by_cause(reason) or next((text for names, text in _BY_OPERATOR if op in names), _TABLE)
+
+
+def way_out_of_refusal(*reasons: str) -> str:
+    """Return what to do about an operator that neither the datapath nor the core computes, for these reasons."""
+    return next(filter(None, map(_by_cause, reversed(reasons))), _REPLACE)
+
+
+def _by_cause(reason: str) -> str:
+    return next((text for cause, text in _BY_CAUSE if cause.search(reason)), "")

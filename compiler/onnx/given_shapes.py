@@ -106,6 +106,7 @@ def _fix_symbol(inputs: Mapping[str, onnx.TypeProto.Tensor], symbol: str, shape:
 
 
 def open_shape(kind: onnx.TypeProto.Tensor) -> str:
-    """Return a shape as option --shape takes it, with symbols or ``?`` where dimensions are open."""
-    return ",".join(str(extent.dim_value) if extent.dim_value > 0 else extent.dim_param or "?"
+    """Return a shape as option --shape takes it, with symbols, 0 or ``?`` where dimensions are open."""
+    return ",".join(str(extent.dim_value) if extent.dim_value > 0 else
+                    extent.dim_param or ("0" if extent.HasField("dim_value") and extent.dim_value == 0 else "?")
                     for extent in kind.shape.dim)

@@ -59,11 +59,15 @@ class OpenShapesError(UnsupportedModelError):
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """An open dimension: the input, its place, and the key that it shares with all dimensions of the same size."""
+    """An open dimension: the input, its place, and the key that it shares with all dimensions of the same size.
+
+    ``zero`` tells that the model states a size of 0, with which nothing can be computed.
+    """
 
     input: str
     axis: int
     key: str
+    zero: bool
 
 
 def has_open_batch(proto: onnx.ModelProto) -> bool:
@@ -79,7 +83,8 @@ def open_shapes(proto: onnx.ModelProto) -> OpenShapesError | None:
     """
     inputs = _inputs(proto)
     batches = {_named(dims[0]) for _, dims in inputs if dims} - {""}
-    found = [_Open(value.name, axis, _named(extent) or f"{value.name}[{axis}]") for value, dims in inputs
+    found = [_Open(value.name, axis, _named(extent) or f"{value.name}[{axis}]",
+                   extent.HasField("dim_value") and extent.dim_value == 0) for value, dims in inputs
              for axis, extent in enumerate(dims)
              if extent.dim_value <= 0 and axis > 0 and _named(extent) not in batches]
     if not found:
@@ -91,7 +96,8 @@ def open_shapes(proto: onnx.ModelProto) -> OpenShapesError | None:
                        if value.name in names)
     plural = "s" if len(names) > 1 else ""
     return OpenShapesError(f"Model must have inputs of fixed shapes, but for the batch, and input{plural} {shapes} "
-                           f"{'have' if plural else 'has'} open dimensions",
+                           f"{'have' if plural else 'has'} open dimensions"
+                           + (", as a size of 0 is" if any(each.zero for each in found) else ""),
                            f"fix them with {' '.join(options)}, or with other sizes; these are {why}", options)
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewright.compiler.errors import UnsupportedNodeError
-from tilewright.compiler.kernels.refusal import WAY_OUT, refusal_of
+from tilewright.compiler.kernels.refusal import refusal_of
 from tilewright.compiler.kernels.staging import call_cycles, can_be_staged, staged_if_quicker
+from tilewright.compiler.kernels.ways_out import way_out_of_refusal
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import CoreLayer, Network, TensorInfo
 from tilewright.compiler.plan.cost import Cost
@@ -44,7 +45,8 @@ def plan_core(layer: CoreLayer, network: Network, machine: Machine) -> CorePlan:
     """
     call = core_call(layer, _of_image(layer, network), network.constants)
     if (reason := refusal_of(call)) is not None:
-        raise UnsupportedNodeError(layer.onnx_nodes[0] if layer.onnx_nodes else layer.name, layer.op, reason, WAY_OUT)
+        raise UnsupportedNodeError(layer.onnx_nodes[0] if layer.onnx_nodes else layer.name, layer.op, reason,
+                                   way_out_of_refusal(layer.reason, reason))
     timing = MemoryTiming.default(machine)
     call = staged_if_quicker(call, timing)
     images = network.tensors[layer.output].images

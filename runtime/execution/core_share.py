@@ -74,5 +74,5 @@ def core_share(parts: Iterable[CorePart], total: int) -> CoreShare:
 
 def _cause(group: Sequence[CorePart], total: int) -> CoreCause:
     cycles, first = sum(part.cycles for part in group), group[0]
-    return CoreCause(operator=first.operator, reason=first.reason, way_out=way_out(first.operator),
+    return CoreCause(operator=first.operator, reason=first.reason, way_out=way_out(first.operator, first.reason),
                      layers=tuple(part.name for part in group), cycles=cycles, share=cycles / max(total, 1))

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.test_app import invoke, refused
 from tests.compiler.onnx.test_half_floats import half
 from tests.support.float_models import FloatBuilder
-from tilewright.cli.options.arguments import shape_given
+from tilewright.cli.options.input_texts import shape_given
 from tilewright.errors import InputError
 from tilewright.runtime.model_source import find_model
 from tilewright.tools.progress import Silence

@@ -8,25 +8,32 @@ import numpy as np
 from tilewright.compiler.errors import BadModelError, UnsupportedNodeError, raise_all
 from tilewright.compiler.graph.core_operators import CoreOperator
 from tilewright.compiler.graph.graph import Graph, Tensor
-from tilewright.compiler.graph.integer_operators import IntegerOperator
+from tilewright.compiler.graph.integer_operators import Dequantize, IntegerOperator
+from tilewright.compiler.graph.move_operators import IntegerMove, QReshape
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxArithmetic,
     OnnxAveragePool,
+    OnnxDequantizeLinear,
     OnnxGlobalAveragePool,
     OnnxLeakyRelu,
+    OnnxMoving,
     OnnxOperator,
     OnnxQuantizeLinear,
     OnnxWhere,
 )
 from tilewright.compiler.graph.scales import tensor_info
 from tilewright.compiler.kernels.mac_counts import macs_of
-from tilewright.compiler.kernels.refusal import WAY_OUT, refusal_of
+from tilewright.compiler.kernels.refusal import refusal_of
 from tilewright.compiler.kernels.registry import CORE_KERNELS
+from tilewright.compiler.kernels.ways_out import ENDINGS, MIDDLE, way_out_of_refusal
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import CoreLayer, TensorInfo
 
 __all__ = ["check_core", "core_constants", "core_info", "core_layer", "core_tensors", "flat_info", "is_core"]
+
+_AFTERWARDS = Dequantize | OnnxDequantizeLinear | OnnxMoving | QReshape | IntegerMove
+"""Operators that give the same values in another form or place."""
 
 _ROUNDED_ONCE = OnnxArithmetic | OnnxAveragePool | OnnxGlobalAveragePool | OnnxWhere | OnnxLeakyRelu
 """Operators that ONNX Runtime fuses with what quantises their operands and result, with fewer roundings."""
@@ -50,7 +57,25 @@ def core_layer(graph: Graph, node: Node, name: str) -> CoreLayer:
              **{each: graph.tensors[each].shape for each in (*node.inputs, node.output) if each in graph.tensors}}
     macs = macs_of(node.op, [known.get(each) for each in node.inputs], known.get(node.output) or ())
     return CoreLayer(name=name, onnx_nodes=node.onnx_nodes, op=node.op, inputs=node.inputs, output=node.output,
-                     attrs=attrs, reason=node.reason, exact=exact, macs=macs)
+                     attrs=attrs, reason=_reason(graph, node), exact=exact, macs=macs)
+
+
+def _reason(graph: Graph, node: Node) -> str:
+    """Return why the core computes a node; of what a model need not end with, also that it does not."""
+    if node.op not in ENDINGS or not _computes_on(graph, node.output):
+        return node.reason
+    return f"{node.reason}; {MIDDLE}"
+
+
+def _computes_on(graph: Graph, name: str) -> bool:
+    """Tell whether anything but what moves or dequantises it reads a tensor."""
+    names = [name]
+    while names:
+        for reader in graph.readers(names.pop()):
+            if not isinstance(reader.operator, _AFTERWARDS):
+                return True
+            names.append(reader.output)
+    return False
 
 
 def core_info(tensor: Tensor) -> TensorInfo:
@@ -103,5 +128,6 @@ def check_core(layers: Iterable[CoreLayer], tensors: Mapping[str, TensorInfo],
     for layer in layers:
         if (refusal := refusal_of(core_call(layer, tensors, constants))) is not None:
             refusals.append(UnsupportedNodeError(layer.onnx_nodes[0] if layer.onnx_nodes else layer.name, layer.op,
-                                                 f"{layer.reason}, and on the core: {refusal}", WAY_OUT))
+                                                 f"{layer.reason}, and on the core: {refusal}",
+                                                 way_out_of_refusal(layer.reason, refusal)))
     raise_all(refusals)

@@ -16,6 +16,7 @@ from tilewright.compiler.graph.integer_operators import (
     IntegerOperator,
     QAdd,
     QAverage,
+    QClamp,
     QConv,
     QConvTranspose,
     QDense,

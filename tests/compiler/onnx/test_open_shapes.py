@@ -110,6 +110,22 @@ def test_a_batch_of_one_is_taken_with_a_note(tmp_path):
     assert isinstance(open_shapes(several()), OpenShapesError)
 
 
+def test_a_size_of_0_is_told(tmp_path):
+    model = net(("n", 3, 16, 16), steps=[[1, 1]], outputs=["n", 8, 16, 16])
+    model.graph.input[0].type.tensor_type.shape.dim[2].dim_value = 0
+    onnx.save(model, tmp_path / "net.onnx")
+    told = refused(2, "check", tmp_path / "net.onnx")
+    assert "'x' (n,3,0,16) has open dimensions, as a size of 0 is" in told
+    assert invoke(*shlex.split(re.search(r"tilewright (check .*)$", told)[1])).exit_code == 0
+
+
+def test_an_output_that_is_an_input_says_what_to_do(tmp_path):
+    model = net((1, 3, 16, 16), steps=[[1, 1]], outputs=[1, 8, 16, 16])
+    model.graph.output.append(model.graph.input[0])
+    onnx.save(model, tmp_path / "net.onnx")
+    assert "remove it from the outputs" in refused(2, "check", tmp_path / "net.onnx", "--float")
+
+
 # ---- inputs that are always the same
 
 

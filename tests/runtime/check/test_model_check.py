@@ -166,6 +166,37 @@ def test_refusals_of_one_error_are_all_shown(monkeypatch):
     assert [each.node for each in check_model(ModelSource(builtin("lenet5")), DESIGN).refusals] == ["a", "b"]
 
 
+def test_weights_that_are_an_input_are_called_that(tmp_path):
+    builder = ModelBuilder("qdq", seed=1)
+    x, weights = builder.input((1, 3, 8, 8)), builder.input((4, 3, 3, 3))
+    out = builder.value((1, 4, 6, 6), np.float32(0.05))
+    builder.quantised(builder.node("Conv", [builder.dequantised(x), builder.dequantised(weights)], "made"), out)
+    builder.output(builder.conv(out, 4, kernel=1))
+    (tmp_path / "net.onnx").write_bytes(builder.finish())
+    told = refused(2, "check", tmp_path / "net.onnx")
+    assert "Input 'input1' must be data" in told
+    assert "initializer" in told
+    assert "--batch" not in told
+
+
+@pytest.mark.parametrize(("command", "option"), [
+    ("check", "--json"), ("run", "--json"), ("run", "--html"), ("run", "--trace"), ("compare", "--html"),
+    ("compile", "--json"), ("evaluate", "--json"),
+])
+def test_nothing_that_is_read_is_written_over(tmp_path, command, option):
+    model = mixed(tmp_path)
+    content = model.read_bytes()
+    link = tmp_path / "link.json"
+    link.symlink_to(model)
+    more = ("-o", tmp_path / "out") if command == "compile" else ()
+    for path in (model, link):
+        assert "must not be written over" in refused(2, command, model, option, path, *more)
+    samples = tmp_path / "samples.npy"
+    samples.write_bytes(b"x")
+    assert "must not be written over" in refused(2, command, model, "--calibrate", samples, option, samples, *more)
+    assert model.read_bytes() == content
+
+
 def test_a_model_without_layers_is_refused(tmp_path):
     builder = ModelBuilder("qdq")
     builder.output(builder.input((1, 2, 4, 4)))

@@ -1,0 +1,312 @@
+"""Advice that helps: of each reason a small model, what is advised, and the model changed so, on the datapath."""
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tests.support.onnx_models import ModelBuilder, Value
+from tilewright.compiler.kernels.ways_out import MIDDLE, way_out
+from tilewright.runtime.check.model_check import Check, check_model
+from tilewright.runtime.design.design_flags import design_of
+from tilewright.runtime.model_source import find_model
+from tilewright.tools.progress import Silence
+
+SOURCES = Path(__file__).parents[3] / "compiler"
+
+
+def checked(model: onnx.ModelProto, folder: Path, machine: str = "base", **how: object) -> Check:
+    onnx.save(model, folder / "net.onnx")
+    return check_model(find_model(str(folder / "net.onnx"), Silence(), **how), design_of(machine))  # type: ignore[arg-type]
+
+
+def qdq(build: Callable[[ModelBuilder, Value], Value | None], shape: tuple[int, ...] = (1, 8, 8, 8),
+        **how: object) -> onnx.ModelProto:
+    """Return a model that ``build`` writes behind a quantised input; its value is an output."""
+    builder = ModelBuilder("qdq", seed=3, **how)  # type: ignore[arg-type]
+    found = build(builder, builder.input(shape))
+    if found is not None:
+        builder.output(found)
+    proto = builder.proto()
+    proto.opset_import[0].version, proto.ir_version = 19, 9
+    return proto
+
+
+def operator(builder: ModelBuilder, op: str, *inputs: str, shape: tuple[int, ...], scale: float = 0.02,
+             zero_point: int = 0, **attrs: object) -> Value:
+    """Add an operator of float tensors, and what quantises its result."""
+    out = builder.value(shape, np.float32(scale), zero_point)
+    builder.quantised(builder.node(op, inputs, f"float{len(builder.nodes)}", **attrs), out)
+    return out
+
+
+def constant(builder: ModelBuilder, array: np.ndarray, scale: np.ndarray | float = 0.01, axis: int = 0,
+             dtype: type = np.int8) -> str:
+    """Add a quantised constant, and return the name of its floats."""
+    scale = np.asarray(scale, np.float32)
+    names = [builder.constant(array.astype(dtype)), builder.constant(scale),
+             builder.constant(np.zeros(scale.shape, dtype))]
+    return builder.node("DequantizeLinear", names, f"fixed{len(builder.nodes)}", axis=axis)
+
+
+def levels(*shape: int) -> np.ndarray:
+    return np.random.default_rng(5).integers(-100, 100, shape)
+
+
+def conv(b: ModelBuilder, x: Value, weights: str, channels: int, kernel: int = 1) -> Value:
+    size = x.shape[2] - kernel + 1
+    return operator(b, "Conv", b.dequantised(x), weights, shape=(1, channels, size, size))
+
+
+# ---- the models
+
+
+def float_weights(b, x):
+    return conv(b, x, b.constant(levels(8, 8, 1, 1).astype(np.float32)), 8)
+
+
+def quantised_weights(b, x):
+    return conv(b, x, constant(b, levels(8, 8, 1, 1)), 8)
+
+
+def kept_in_float(b, x):
+    y = b.dequantised(quantised_weights(b, x))
+    for _ in range(2):
+        y = b.node("Conv", [y, b.constant(levels(8, 8, 1, 1).astype(np.float32) / 999)], f"kept{len(b.nodes)}")
+    out = b.value(x.shape, np.float32(0.02), 0)
+    b.quantised(y, out)
+    return out
+
+
+def quantised_twice(b, x):
+    made = b.node("Conv", [b.dequantised(x), constant(b, levels(8, 8, 1, 1))], "made")
+    for scale in (0.02, 0.03):
+        out = b.value((1, 8, 8, 8), np.float32(scale), 0)
+        b.quantised(made, out)
+        b.output(out)
+
+
+def quantised_once(b, x):
+    made = quantised_weights(b, x)
+    b.output(made)
+    other = operator(b, "Relu", b.dequantised(made), shape=made.shape, scale=0.03)
+    b.output(other)
+
+
+def uint8_weights_along(axis):
+    def build(b, x):
+        return operator(b, "ConvTranspose", b.dequantised(x),
+                        constant(b, levels(8, 6, 2, 2), np.linspace(0.01, 0.02, (8, 6)[axis]), axis),
+                        shape=(1, 6, 16, 16), strides=[2, 2])
+    return build
+
+
+def dilated(dilation):
+    size = 8 - 2 * dilation
+    return lambda b, x: operator(b, "MaxPool", b.dequantised(x), shape=(1, 8, size, size), kernel_shape=[3, 3],
+                                 dilations=[dilation, dilation])
+
+
+def averaged_dilated(dilation):
+    size = 8 - 2 * dilation
+    return lambda b, x: operator(b, "AveragePool", b.dequantised(x), shape=(1, 8, size, size), kernel_shape=[3, 3],
+                                 dilations=[dilation, dilation])
+
+
+def dead_channel(scale):
+    def build(b, x):
+        scales = np.full(8, 0.01, np.float32)
+        scales[3] = scale
+        bias = b.constant(np.linspace(1, 2, 8).astype(np.float32))
+        return operator(b, "Conv", b.dequantised(x), constant(b, levels(8, 8, 1, 1), scales), bias, shape=(1, 8, 8, 8))
+    return build
+
+
+def whole_window(b, x):
+    return operator(b, "GlobalAveragePool", b.dequantised(x), shape=(1, 8, 1, 1))
+
+
+def two_windows(b, x):
+    y = operator(b, "AveragePool", b.dequantised(x), shape=(1, 8, 40, 40), kernel_shape=[2, 2], strides=[2, 2])
+    return whole_window(b, y)
+
+
+def products(split):
+    def build(b, x):
+        weights = levels(3, 16, 8)
+        if not split:
+            return operator(b, "MatMul", b.dequantised(x), constant(b, weights), shape=(3, 1, 8))
+        parts = [operator(b, "MatMul", b.dequantised(x), constant(b, each), shape=(1, 8)) for each in weights]
+        return operator(b, "Concat", *map(b.dequantised, parts), shape=(1, 24), axis=1)
+    return build
+
+
+def product_of_two(fixed):
+    def build(b, x):
+        second = constant(b, levels(8, 8)) if fixed else b.dequantised(
+            operator(b, "Transpose", b.dequantised(x), shape=(8, 1), perm=[1, 0]))
+        return operator(b, "MatMul", b.dequantised(x), second, shape=(1, 8 if fixed else 1))
+    return build
+
+
+def activations(scales):
+    def build(b, x):
+        y = quantised_weights(b, x)
+        size = (8,) if scales > 1 else ()
+        names = [b.constant(np.full(size, 0.02, np.float32)), b.constant(np.zeros(size, np.int8))]
+        made = b.node("QuantizeLinear", [b.dequantised(y), *names], "per_channel", axis=1)
+        read = b.node("DequantizeLinear", [made, *names], "per_channel_float", axis=1)
+        return operator(b, "Conv", read, constant(b, levels(4, 8, 1, 1)), shape=(1, 4, 8, 8))
+    return build
+
+
+def slopes(shape):
+    return lambda b, x: operator(b, "PRelu", b.dequantised(x), constant(b, levels(*shape)), shape=x.shape)
+
+
+def resized(**attrs):
+    def build(b, x):
+        scales = b.constant(np.array([1, 1, 2, 2], np.float32))
+        return operator(b, "Resize", b.dequantised(x), "", scales, shape=(1, 8, 16, 16), **attrs)
+    return build
+
+
+def ended(op, **attrs):
+    return lambda b, x: b.outputs.append(b.float_output(
+        b.node(op, [b.dequantised(quantised_weights(b, x))], "end", **attrs), x.shape))
+
+
+def in_the_middle(op, **attrs):
+    def build(b, x):
+        y = operator(b, op, b.dequantised(quantised_weights(b, x)), shape=x.shape, scale=1 / 128, **attrs)
+        return quantised_weights(b, y)
+    return build
+
+
+def normalised(op):
+    def build(b, x):
+        y = b.dequantised(quantised_weights(b, x))
+        if op == "InstanceNormalization":
+            names = [b.constant(np.linspace(1, 2, 8).astype(np.float32)), b.constant(np.zeros(8, np.float32))]
+            return operator(b, op, y, *names, shape=x.shape)
+        names = [b.constant(np.full(8, value, np.float32)) for value in (1.5, 0, 0.1, 2)]
+        return operator(b, op, y, *names, shape=x.shape)
+    return build
+
+
+@dataclass(frozen=True)
+class Row:
+    """A reason: a model that has it, words of the advice, and the model changed as advised, or the options."""
+
+    cause: str
+    before: onnx.ModelProto
+    advice: str
+    after: onnx.ModelProto | None
+    machines: tuple[str, str] = ("base", "base")
+    calibrated: bool = False
+
+
+ROWS = {
+    "weights kept in float": Row("weights are float", qdq(float_weights), "quantise its weights to int8",
+                                 qdq(quantised_weights)),
+    "a layer kept in float": Row("weights are float|not quantised|is float", qdq(kept_in_float), "--calibrate FILE",
+                                 None, calibrated=True),
+    "a result quantised twice": Row("not quantised immediately and exactly once", qdq(quantised_twice),
+                                    "quantise its result, once", qdq(quantised_once)),
+    "scales along the input channels": Row("scales of its weights", qdq(uint8_weights_along(0)),
+                                           "axis of its output channels", qdq(uint8_weights_along(1))),
+    "a dilated pooling": Row("dilated", qdq(dilated(2)), "without dilations", qdq(dilated(1))),
+    "a dilated average": Row("dilated", qdq(averaged_dilated(2)), "without dilations", qdq(averaged_dilated(1))),
+    "an average of a large image": Row("at most", qdq(whole_window, (1, 8, 80, 80)), "two smaller windows",
+                                       qdq(two_windows, (1, 8, 80, 80))),
+    "a dead channel": Row("does not fit int32", qdq(dead_channel(1e-12)), "a larger scale", qdq(dead_channel(0.01))),
+    "weights of three dimensions": Row("weights have the shape", qdq(products(False), (1, 16)), "Concat",
+                                       qdq(products(True), (1, 16))),
+    "a product of two tensors": Row("computed while", qdq(product_of_two(False), (1, 8)), "a constant",
+                                    qdq(product_of_two(True), (1, 8))),
+    "an activation with several scales": Row(r"has 8 scales", qdq(activations(8)), "per tensor", qdq(activations(1))),
+    "a slope for each element": Row("slope", qdq(slopes((8, 8, 8))), "one slope for each channel",
+                                    qdq(slopes((8, 1, 1)))),
+    "a resize with antialias": Row("antialias", qdq(resized(mode="linear", antialias=1)), "mode nearest",
+                                   qdq(resized(mode="nearest", nearest_mode="floor",
+                                               coordinate_transformation_mode="asymmetric"))),
+    "a Softmax at the end": Row("no such operator$", qdq(ended("Softmax", axis=1)), "end the model before it",
+                                qdq(quantised_weights)),
+    "a Softmax in the middle": Row(MIDDLE, qdq(in_the_middle("Softmax", axis=1)), "Sigmoid",
+                                   qdq(in_the_middle("Sigmoid"))),
+    "an ArgMax": Row("no such operator$", qdq(lambda b, x: b.outputs.append(helper.make_tensor_value_info(
+        b.node("ArgMax", [b.dequantised(quantised_weights(b, x))], "end", axis=1), TensorProto.INT64, (1, 1, 8, 8)))),
+        "outside of the model", qdq(quantised_weights)),
+    "a normalisation by its own values": Row("no such operator", qdq(normalised("InstanceNormalization")),
+                                             "BatchNormalization", qdq(normalised("BatchNormalization"))),
+    "a unit that the machine leaves out": Row("leaves out", qdq(in_the_middle("Sigmoid")), "base has every unit",
+                                              qdq(in_the_middle("Sigmoid")),
+                                              machines=("base,value_tables=false", "base")),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_is_advised_takes_the_layer_off_the_core(name, tmp_path):
+    row = ROWS[name]
+    before = checked(row.before, tmp_path, row.machines[0])
+    told = [(each.reason, each.way_out) for each in (*before.core_share.causes, *before.refusals)]
+    if not told:
+        pytest.skip("the datapath computes this now: the row may go")
+    advice = [text for reason, text in told if re.search(row.cause, reason)]
+    assert any(row.advice in text for text in advice), told
+    how = {}
+    if row.calibrated:
+        np.save(tmp_path / "samples.npy", np.random.default_rng(0).normal(size=(4, 8, 8, 8)).astype(np.float32))
+        how["calibrate"] = tmp_path / "samples.npy"
+    after = checked(row.before if row.after is None else row.after, tmp_path, row.machines[1], **how)
+    assert after.compiles
+    assert [layer.name for layer in after.layers if layer.runs_on == "core"] == []
+    assert not before.compiles or after.cycles < before.cycles
+
+
+def test_what_only_follows_says_which_layer_to_change(tmp_path):
+    found = checked(qdq(in_the_middle("Softmax", axis=1)), tmp_path).core_share
+    follows = [cause for cause in found.causes if cause.operator in ("QuantizeLinear", "DequantizeLinear")]
+    assert all("change the layer that" in cause.way_out for cause in follows)
+
+
+def reasons():
+    """Yield the literal reasons in the compiler's sources: what a refusal says, and what a node or layer is given."""
+    for path in sorted((*SOURCES.glob("passes/**/*.py"), *SOURCES.glob("graph/*.py"), *SOURCES.glob("plan/*.py"))):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            given = [each.value for each in node.keywords if each.arg == "reason"]
+            if name in ("refusal", "_refusal"):
+                given += node.args[0 if name == "refusal" else 1:][:1]
+            if name == "UnsupportedNodeError":
+                given += node.args[2:3]
+            yield from ((path.name, each) for each in given if " " in words(each, ""))
+
+
+def words(node, formatted):
+    """Return the words of a literal, with ``formatted`` in place of what it formats, in quotes if it does so."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(each.value if isinstance(each, ast.Constant) else
+                       f"'{formatted}'" if each.conversion == ord("r") else formatted for each in node.values)
+    return ""
+
+
+def test_every_reason_has_advice_of_its_own():
+    general = {"the datapath has no such operator", ", and on the core: "}
+    found = [(path, each) for path, each in reasons() if words(each, "") not in general]
+    assert len(found) > 50
+    table = way_out("Sigmoid")
+    formatted = "8", "int4", "mode"
+    lacking = sorted({(path, words(each, "…")) for path, each in found
+                      if all(way_out("Sigmoid", words(each, text)) == table for text in formatted)})
+    assert lacking == [], "compiler.kernels.ways_out has no advice for these reasons"
