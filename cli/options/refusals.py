@@ -55,9 +55,9 @@ class OneSentence(TyperGroup):
 
 
 def _command_with(error: Error, words: Sequence[str]) -> str:
-    """Return the end of a sentence that gives the command with the options that the error proposes; empty if none."""
+    """Return the end of a sentence: the command with the options that the error proposes; empty if there are none."""
     options = getattr(error, "options", ())
-    return f"; the command is: {shlex.join(['tilewright', *words, *options])}" if options else ""
+    return f"; the command is {shlex.join(['tilewright', *words, *options])}" if options else ""
 
 
 def _quiet_first(words: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -98,7 +99,7 @@ def open_shapes(proto: onnx.ModelProto) -> OpenShapesError | None:
     return OpenShapesError(f"Model must have inputs of fixed shapes, but for the batch, and input{plural} {shapes} "
                            f"{'have' if plural else 'has'} open dimensions"
                            + (", as a size of 0 is" if any(each.zero for each in found) else ""),
-                           f"fix them with {' '.join(options)}, or with other sizes; these are {why}", options)
+                           f"give sizes {why}, with {' '.join(map(shlex.quote, options))}", options)
 
 
 def _inputs(proto: onnx.ModelProto) -> list[tuple[onnx.ValueInfoProto, Sequence[onnx.TensorShapeProto.Dimension]]]:
@@ -137,16 +138,16 @@ def _proposal(proto: onnx.ModelProto, found: Sequence[_Open]) -> tuple[dict[str,
     stated = {key: _from_metadata(proto, first[key]) for key in keys}
     multiples = {key: sizes if len(sizes) == 1 else tuple(max(strides) * factor for factor in range(1, _MOST + 1))
                  for key, sizes in usual.items()}
-    tried = [({key: stated[key] or usual[key] for key in keys}, "those that the file's metadata state")] if any(
+    tried = [({key: stated[key] or usual[key] for key in keys}, "that the file's metadata state")] if any(
         stated.values()) else []
-    tried += [(usual, f"usual for such inputs{', and multiples of the strides' if max(strides) > 1 else ''}"),
-              (multiples, "the smallest that its layers take")]
+    tried += [(usual, f"that are usual for such inputs{', and multiples of the strides' if max(strides) > 1 else ''}"),
+              (multiples, "that are the smallest its layers take")]
     for candidates, why in tried:
         for place in range(max(map(len, candidates.values()))):
             sizes = {key: values[min(place, len(values) - 1)] for key, values in candidates.items()}
             if _suits(skeleton, found, sizes):
                 return sizes, why
-    return {key: usual[key][0] for key in keys}, "usual, but none was found that its layers take"
+    return {key: usual[key][0] for key in keys}, "of your own, since no usual one suits its layers"
 
 
 def _from_metadata(proto: onnx.ModelProto, each: _Open) -> tuple[int, ...]:

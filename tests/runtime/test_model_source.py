@@ -34,7 +34,7 @@ def test_a_model_with_open_dimensions_runs_with_shape(opened, command, given):
 
 
 def test_without_the_option_the_refusal_names_it(opened):
-    assert "--shape image=1,3,h,w" in refused(2, "check", opened)
+    assert "--shape h=320 --shape w=320" in refused(2, "check", opened)
 
 
 def test_a_built_in_model_has_no_open_dimensions():

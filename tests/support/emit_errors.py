@@ -15,6 +15,8 @@ _TEMPLATE = Path(__file__).with_name("errors.md.j2")
 def sentence(name: str, folder: Path) -> str:
     """Return what ``run`` says of the broken model ``name``, written to ``folder``, without the command's name.
 
+    A command to paste at its end is left out: it names the folder.
+
     Raises
     ------
     AssertionError
@@ -26,7 +28,8 @@ def sentence(name: str, folder: Path) -> str:
     if (done.exit_code, done.stdout, said.count("\n")) != (2, "", 1) or said == done.stderr:
         raise AssertionError(f"run must refuse {name!r} in one sentence with status 2, and ended with "
                              f"{done.exit_code}: {done.output}")
-    return said.rstrip("\n")
+    first, command, _ = said.rstrip("\n").partition("; the command is ")
+    return first + "." * bool(command)
 
 
 def page() -> str:

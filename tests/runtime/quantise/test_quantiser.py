@@ -336,7 +336,7 @@ def test_options_that_do_not_go_together_are_refused(model, tmp_path):
 def test_dynamic_dimensions_besides_the_batch_are_refused(tmp_path):
     builder = FloatBuilder()
     onnx.save(builder.finish(builder.conv(builder.input(("n", 3, "rows", 10)), 3, 4)), tmp_path / "free.onnx")
-    with pytest.raises(UnsupportedModelError, match=r"'image' .*'rows'"):
+    with pytest.raises(UnsupportedModelError, match=r"'image' \(n,3,rows,10\)"):
         quantise(tmp_path / "free.onnx", None, Silence())
 
 
