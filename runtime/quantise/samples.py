@@ -1,5 +1,6 @@
 """Samples that determine a float model's ranges: read from a file and checked, or noise with a warning."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,8 +148,10 @@ def noise(expected: Sequence[NodeArg], unread: Collection[str] = ()) -> Calibrat
     rng = np.random.default_rng(_SEED)
     for argument in expected:
         if argument.dtype not in (np.float32, *_BYTES) and argument.name not in unread:
+            fixed = ("" if math.prod(argument.shape) > 1 else
+                     f", or its value with --input-value {argument.name}=N if it is always the same")
             raise InputError(f"Input {argument.name!r} is {argument.dtype}, for which no values can be generated; give "
-                             "samples with --calibrate FILE")
+                             f"samples with --calibrate FILE{fixed}")
     arrays = {argument.name: np.zeros((NOISE_SAMPLES, *argument.shape), argument.dtype) if argument.name in unread
               else np.stack([_made_up(argument, rng) for _ in range(NOISE_SAMPLES)]) for argument in expected}
     return Calibration(arrays, RangesOrigin(RangesKind.NOISE, NOISE_SAMPLES, f"smooth noise, seed {_SEED}"))

@@ -173,6 +173,13 @@ def test_values_that_do_not_go_with_the_model_are_refused(tmp_path, values, matc
         standard_file(tmp_path / "net.onnx", {}, values)
 
 
+def test_where_no_values_can_be_made_up_the_option_is_named(tmp_path):
+    onnx.save(with_rate(), tmp_path / "net.onnx")
+    told = refused(2, "check", tmp_path / "net.onnx")
+    assert "--input-value rate=N" in told
+    assert invoke("check", tmp_path / "net.onnx", "--input-value", "rate=16000").exit_code == 0
+
+
 def test_texts_that_are_no_values_are_refused(tmp_path):
     onnx.save(with_rate(), tmp_path / "net.onnx")
     for text in ("rate", "rate=fast", "=3"):
