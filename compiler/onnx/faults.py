@@ -4,7 +4,7 @@ Each function raises a :exc:`BadModelError` or :exc:`UnsupportedModelError`, or 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import onnx
 from onnx import helper
@@ -14,9 +14,11 @@ from tilewright.compiler.onnx.foreign_formats import foreign_file
 from tilewright.compiler.onnx.half_floats import HALF_FLOATS
 from tilewright.isa.program import DTYPES
 
-__all__ = ["check_domains", "check_order", "check_types", "contradiction", "no_model"]
+__all__ = ["check_domains", "check_order", "check_types", "contradiction", "no_model", "way_out_of"]
 
 _SHOWN = 16
+_BRANCHING = ("If", "Loop")
+_WAY_OUT = "cut the model so that this node runs outside, or replace it"
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _FIRST_FIELD = b"\x08"
@@ -100,6 +102,34 @@ def check_types(proto: onnx.ModelProto, subject: str) -> None:
         if name not in DTYPES and kind not in HALF_FLOATS:
             raise UnsupportedModelError(f"Input {value.name!r} must be one of {', '.join(DTYPES)}, not {name}",
                                         "export the model with float32")
+
+
+def way_out_of(node: onnx.NodeProto, graph: onnx.GraphProto) -> str:
+    """Return what to do about a node whose operator is not compiled, as the end of a sentence."""
+    if node.op_type not in _BRANCHING:
+        return _WAY_OUT
+    makers = {name: each for each in graph.node for name in each.output}
+    constants = {tensor.name for tensor in graph.initializer}
+    small = [value.name for value in graph.input if value.name not in constants
+             and all(extent.dim_value == 1 for extent in value.type.tensor_type.shape.dim)]
+    deciding = [name for name in small if name in _sources(node.input[:1], makers)]
+    if not deciding:
+        return _WAY_OUT if node.op_type != "If" else \
+            "make the condition the constant that it is where the model is used"
+    options = " ".join(f"--input-value {name}=N" for name in deciding)
+    return f"fix what decides it with {options}, the value that it always has"
+
+
+def _sources(names: Iterable[str], makers: Mapping[str, onnx.NodeProto]) -> set[str]:
+    """Return all tensors that the ones named are computed from, themselves included."""
+    seen: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop()
+        if name not in seen:
+            seen.add(name)
+            left += makers[name].input if name in makers else []
+    return seen
 
 
 def contradiction(message: str) -> BadModelError:

@@ -31,7 +31,7 @@ from tilewright.compiler.normal.rules.normal_form import normalise
 from tilewright.compiler.onnx.border import border_of, detach_outputs, keep_types, stated_outputs
 from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_functions, inline_functions
 from tilewright.compiler.onnx.dialects import check_dialects
-from tilewright.compiler.onnx.faults import check_order, check_types, no_model
+from tilewright.compiler.onnx.faults import check_order, check_types, no_model, way_out_of
 from tilewright.compiler.onnx.half_floats import widen
 from tilewright.compiler.onnx.opset import raised, with_kernels
 from tilewright.compiler.onnx.order import in_order
@@ -76,8 +76,7 @@ _OPERATORS = RECOGNISED | COMPUTED_IN_TABLES | _MOVES | KERNELS.keys()
 
 _CONSTANTS_IR_VERSION = 4
 
-_OF_CONDITION = ("its condition is computed, and only the branch of a constant one is compiled",
-                 "make the condition the constant that it is where the model is used")
+_OF_CONDITION = "its condition is computed, and only the branch of a constant one is compiled"
 _WAY_OUT = "cut the model so that this node runs outside, or replace it"
 
 
@@ -305,8 +304,8 @@ def _check_operators(graph: onnx.GraphProto) -> None:
     for node in graph.node:
         compiled = _CONTRIB.keys() if node.domain == "com.microsoft" else _OPERATORS
         if node.domain not in ("", "ai.onnx", "com.microsoft") or node.op_type not in compiled:
-            refusals.append(UnsupportedNodeError(_name(node), node.op_type, *(
-                _OF_CONDITION if node.op_type == "If" else ("the operator is not compiled", _WAY_OUT))))
+            reason = _OF_CONDITION if node.op_type == "If" else "the operator is not compiled"
+            refusals.append(UnsupportedNodeError(_name(node), node.op_type, reason, way_out_of(node, graph)))
         elif node.op_type != "Split" and any(name in read for name in node.output[1:] if name):
             refusals.append(UnsupportedNodeError(_name(node), node.op_type, "its second output is used", _WAY_OUT))
     raise_all(refusals)

@@ -1,5 +1,6 @@
 """Open dimensions are named all at once, with sizes that the model takes and options that can be pasted."""
 
+import json
 import re
 import shlex
 
@@ -178,6 +179,15 @@ def test_where_no_values_can_be_made_up_the_option_is_named(tmp_path):
     told = refused(2, "check", tmp_path / "net.onnx")
     assert "--input-value rate=N" in told
     assert invoke("check", tmp_path / "net.onnx", "--input-value", "rate=16000").exit_code == 0
+
+
+def test_a_branch_that_an_input_decides_names_the_option(tmp_path):
+    onnx.save(with_rate(), tmp_path / "net.onnx")
+    done = invoke("check", tmp_path / "net.onnx", "--float", "--json", tmp_path / "check.json")
+    assert done.exit_code == 2
+    (refusal,) = json.loads((tmp_path / "check.json").read_text())["refusals"]
+    assert refusal["op"] == "If"
+    assert "--input-value rate=N" in refusal["way_out"]
 
 
 def test_texts_that_are_no_values_are_refused(tmp_path):
