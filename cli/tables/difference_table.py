@@ -1,5 +1,7 @@
 """Tables of two reports side by side."""
 
+import re
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,7 +19,7 @@ _UNITS = {"cycles": "cycles", "milliseconds": "time, ms", "bytes": "memory, byte
 _PAIRS = (("cycles", 0), ("", 0), ("ratio", 3), ("memory,\nbytes", 2), ("", 2), ("energy,\nµJ", 1), ("", 1))
 """Heads of a layer's figures on both sides, and their turn when columns are dropped."""
 
-_HEAD = 16
+_HEAD = 12
 """Letters of a line of a side's name: designs are stated at length, and figures are short."""
 
 
@@ -32,9 +34,9 @@ def print_difference(found: ReportDifference, out: Console) -> None:
 def totals_table(found: ReportDifference) -> Table:
     """Return the table of the runs' figures."""
     table = FittedTable(title="In all")
-    table.column("")
-    for head in (found.first, found.second, "second / first"):
-        table.column(_folded(head), number=True)
+    table.column("", least=13)
+    for head in (_folded(found.first), _folded(found.second), "second /\nfirst"):
+        table.column(head, number=True)
     for each in found.totals:
         table.add_row(_UNITS[each.name], _number(each.first), _number(each.second), _ratio(each.ratio))
     return table
@@ -53,9 +55,13 @@ def layers_table(found: ReportDifference) -> Table:
 
 
 def _folded(head: str) -> Text:
-    """Return the name of a side in lines of at most ``_HEAD`` letters."""
-    text = plain(head).plain
-    return Text("\n".join(text[place:place + _HEAD] for place in range(0, len(text), _HEAD)))
+    """Return the name of a side in lines of at most ``_HEAD`` letters, broken at spaces and commas where there are."""
+    lines = [""]
+    for word in re.findall(r"[^ ,]+[ ,]*", plain(head).plain):
+        if lines[-1] and len(lines[-1] + word.rstrip()) > _HEAD:
+            lines.append("")
+        lines[-1] += word
+    return Text("\n".join(line[place:place + _HEAD].rstrip() for line in lines for place in range(0, len(line), _HEAD)))
 
 
 def _row(layer: LayerDifference) -> list[str]:
