@@ -18,7 +18,7 @@ _TICKS: dict[Word, str] = {"equal": "✓", "alone": "✓ from its inputs", "near
 
 _LEGEND = ("✓ every element equal; ✓ from its inputs: equal when given ONNX Runtime's inputs, because an earlier layer "
            "is off; ≈ within the tolerance where ONNX Runtime computes in float (one level, or the last digits of a "
-           "float); – not compared, as ONNX Runtime does not show it; ✗ different")
+           "float); – ONNX Runtime does not show it; ✗ different")
 
 _COLUMNS: tuple[tuple[str, bool, int], ...] = (
     ("", True, 1), ("layer", False, 0), ("by", False, 2), ("tensor", True, 3), ("reference =\nONNX Runtime", False, 0),
@@ -99,7 +99,7 @@ def summary(comparison: LayerComparison) -> list[str]:
         lines.append(str(found.divergence))
         lines += _written(comparison)
         return lines
-    lines.append("the engine equals the integer reference in every layer; that beside ONNX Runtime, "
+    lines.append(f"{found.layers} layers: the engine equals the integer reference in every one; beside ONNX Runtime, "
                  f"{count_text(comparison.verdicts, 'layers')}")
     lines += [f"the first that is off is layer {row.index} ({row.name}): {row.verdict}" for row in found.rows
               if row.verdict.kind == "declared"][:1]
