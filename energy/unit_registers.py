@@ -39,6 +39,7 @@ def saved_registers(machine: Machine, whole: Mapping[str, int]) -> dict[str, int
         "value_tables": {"post_processing": 7 + 62 * post + 26.5 * bus},
         "residual_adder": {"post_processing": 1937 * max(1, post // 4) + 28 * post, "load": 5},
         "max_pooling": {"post_processing": 334 + 41 * post},
+        "whole_sums": {"post_processing": 27},
         "chaining": {"store": 209 + 9 * bus},
     }
     found: dict[str, float] = dict.fromkeys(whole, 0.0)

@@ -221,7 +221,10 @@ INSTRUCTIONS = (
                  Field("table", 1, "map each value by a table before the pooling"),
                  Field("table_slot", 2, "which of the value tables; 0 without `table`"),
                  Field("table_first", 1, "map each value before the residual is added instead of the sum; 0 unless "
-                                         "both are used")),
+                                         "both are used"),
+                 Field("whole", 1, "leave the four bytes of each sum and its bias in place of a value, the least "
+                                   "first, whatever its scale; excludes `residual`, `pooled` and `table`, and needs "
+                                   "no clamp")),
                 _ACT),
         Variant("set_output", 4, "post", "shape of the output",
                 (Field("width", 12, "output columns before pooling"),

@@ -37,6 +37,7 @@ _OPERANDS = {
     ("act", "run", "residual"): "residual_adder",
     ("act", "run", "pooled"): "max_pooling",
     ("act", "run", "table"): "value_tables",
+    ("act", "run", "whole"): "whole_sums",
     ("conv", "set_kernel_step", "pair_words"): "paired_rows",
 }
 """The unit that an operand other than zero needs; hardware without it takes the operand for zero."""

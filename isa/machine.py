@@ -4,12 +4,13 @@ from dataclasses import dataclass, fields, replace
 
 __all__ = [
     "ARRAYS", "BUS_BYTES", "DEFAULT_MACHINE", "INTEGRATION", "LATENCY_CYCLES", "LIMITS", "MOST_STALL_PERCENT",
-    "PARAMETER_BYTES", "PRESETS", "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES", "UNITS", "Machine", "MemoryTiming",
-    "lanes_of_a_fetch", "preset",
+    "PARAMETER_BYTES", "PRESETS", "SUM_BYTES", "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES", "UNITS", "Machine",
+    "MemoryTiming", "lanes_of_a_fetch", "preset",
 ]
 
 TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a cycle
 TABLE_BYTES = 256  # a value table: what each int8 value becomes, from -128 on
+SUM_BYTES = 4  # of a sum of the array
 PARAMETER_BYTES = 8  # of an output channel: its bias and its scale
 TABLE_SLOTS = 4  # value tables that post-processing holds at a time
 
@@ -71,6 +72,7 @@ UNITS = {
     "value_tables": "a table of 256 values behind requantisation",
     "residual_adder": "addition of a second tensor behind requantisation",
     "max_pooling": "max pooling behind requantisation",
+    "whole_sums": "sums of 32 bits themselves, in place of values",
     "chaining": "results go back to the activation buffer",
 }
 """Units that a machine may leave out, and what each does. `Machine` has a field of truth for each."""
@@ -105,7 +107,7 @@ class Machine:
         AxPROT of every burst, 0 to 7: bit 0 privileged, bit 1 non-secure, bit 2 instruction.
     array : str
         Kind of array, one of ``ARRAYS``.
-    column_reuse, paired_rows, value_tables, residual_adder, max_pooling, chaining : bool
+    column_reuse, paired_rows, value_tables, residual_adder, max_pooling, whole_sums, chaining : bool
         Whether the machine has the unit; see ``UNITS``. Without an array for conv23 there is no column reuse.
     """
 
@@ -128,6 +130,7 @@ class Machine:
     value_tables: bool = True
     residual_adder: bool = True
     max_pooling: bool = True
+    whole_sums: bool = True
     chaining: bool = True
 
     def __post_init__(self) -> None:

@@ -189,7 +189,7 @@ def _array(info: TensorInfo, address: int, arena: int) -> dict[str, object]:
     return {"ctype": "uint8_t" if unsigned else _CTYPES[info.dtype], "memory_type": _CTYPES[info.dtype],
             "unsigned": unsigned, "elements": size, "scale": _float_literal(info.scale),
             "zero_point": info.zero_point + (128 if unsigned else 0), "name": _plain(info.onnx_name or info.name),
-            "quantised": info.dtype == "int8", "place": _placed(address, arena),
+            "quantised": info.dtype == "int8", **_scales(info), "place": _placed(address, arena),
             "shape": "x".join(map(str, info.onnx_shape or dims)), "loops": list(_loops(dims)),
             "index": " + ".join(f"i{axis} * {stride}" for axis, (length, stride) in
                                 enumerate(zip(dims, strides, strict=True)) if length > 1) or "0"}
@@ -199,6 +199,16 @@ def _float_literal(value: np.float32) -> str:
     """Return a number as C has floats."""
     text = f"{float(value):.9g}"
     return f"{text}{'' if '.' in text or 'e' in text else '.0'}f"
+
+
+def _scales(info: TensorInfo) -> dict[str, object]:
+    """Return scale and offset of each channel of whole sums, as C writes floats; none of other tensors."""
+    if info.channels is None:
+        return {"channels": ()}
+    offset = info.channels.offset or (0.0,) * len(info.channels.scale)
+    return {"channels": [tuple(f"{each:.9e}f" for each in pair)
+                         for pair in zip(info.channels.scale, offset, strict=True)],
+            "channel_shape": "x".join(map(str, info.channels.shape))}
 
 
 def _loops(dims: tuple[int, ...]) -> Iterator[str]:

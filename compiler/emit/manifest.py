@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from tilewright.compiler.kernels.preparation import OPERATIONS, PreparationStep
-from tilewright.compiler.network.layers import Place, TensorInfo, UnreadInput
+from tilewright.compiler.network.layers import ChannelScales, Place, TensorInfo, UnreadInput
 from tilewright.compiler.network.operands import tensor_operand
 from tilewright.compiler.network.options import MAX_BATCH, Options, Winograd
 from tilewright.errors import InputError
@@ -134,7 +134,10 @@ def _tensor_json(info: TensorInfo) -> dict[str, Any]:
             "dims": None if info.dims is None else list(info.dims),
             "place": None if info.place is None else asdict(info.place), "images": info.images,
             "preparation": [{**asdict(step), "values": list(step.values), "shape": list(step.shape)}
-                            for step in info.preparation]}
+                            for step in info.preparation],
+            "channels": None if info.channels is None else {
+                "scale": list(info.channels.scale), "offset": list(info.channels.offset),
+                "shape": list(info.channels.shape)}}
 
 
 # ---- reading
@@ -285,7 +288,7 @@ def _tensor(data: Any) -> TensorInfo:
                       unsigned=value(data, "unsigned", bool), onnx_name=_optional(data, "onnx_name", str),
                       onnx_dtype=_optional(data, "onnx_dtype", str),
                       onnx_shape=_optional_dimensions(data, "onnx_shape"), dtype=dtype, dims=dims, place=place,
-                      preparation=_list(data, "preparation", _step),
+                      preparation=_list(data, "preparation", _step), channels=_channels(data),
                       images=_in("images", value(data, "images", int), 1, MAX_BATCH))
     _check_images(info)
     try:
@@ -293,6 +296,16 @@ def _tensor(data: Any) -> TensorInfo:
     except ValueError as error:
         raise ArtefactError(f"Manifest has a tensor that cannot lie in memory: {error}") from error
     return info
+
+
+def _channels(data: Any) -> ChannelScales | None:
+    given = _optional(data, "channels", dict)
+    if given is None:
+        return None
+    scale, offset = (value(given, key, list) for key in ("scale", "offset"))
+    if not all(isinstance(each, float) for each in (*scale, *offset)):
+        raise ArtefactError(f"Manifest channels must have numbers as scales and offsets, not {given!r:.80}")
+    return ChannelScales(tuple(scale), tuple(offset), _dimensions(given, "shape"))
 
 
 def _check_images(info: TensorInfo) -> None:

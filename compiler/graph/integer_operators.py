@@ -13,7 +13,7 @@ import numpy as np
 from tilewright.compiler.graph.node import GraphOperator
 from tilewright.compiler.kernels.preparation import PreparationStep
 from tilewright.compiler.network.interpolation import AxisPhase
-from tilewright.compiler.network.layers import Kind, MaxPooling, Pads, Pair, Residual, StageUse, UnitUse
+from tilewright.compiler.network.layers import ChannelScales, Kind, MaxPooling, Pads, Pair, Residual, StageUse, UnitUse
 
 __all__ = [
     "Bounded", "Computing", "Dequantize", "ExactWindow", "IntegerOperator", "OneLayer", "QAdd", "QAverage", "QClamp",
@@ -136,10 +136,14 @@ class OneLayer(TakesTable):
 
 @dataclass(frozen=True, kw_only=True)
 class QConv(Windowed, OneLayer):
-    """Convolution of x, weights, their scale and bias; ``alpha`` multiplies the scale."""
+    """Convolution of x, weights, their scale and bias; ``alpha`` multiplies the scale.
+
+    One that is ``whole`` writes its sums as they are, int32.
+    """
 
     groups: int = 1
     alpha: float = 1.0
+    whole: bool = False
 
     KIND = "conv"
     ONNX_NAME = "Conv"
@@ -209,9 +213,10 @@ class QInterpolate(TakesTable):
 
 @dataclass(frozen=True, kw_only=True)
 class QDense(Computing):
-    """Product of a vector x and a matrix: x, weights, their scale and bias; ``alpha`` multiplies the scale."""
+    """Product of a vector x and a matrix: x, weights, their scale and bias; ``alpha`` and ``whole`` as for QConv."""
 
     alpha: float = 1.0
+    whole: bool = False
 
     ONNX_NAME = "Gemm"
 
@@ -268,4 +273,6 @@ class Quantize(IntegerOperator):
 
 @dataclass(frozen=True)
 class Dequantize(IntegerOperator):
-    """The model's float32 output of integers x."""
+    """The model's float32 output of integers x, which have scales by ``channels`` if they are whole sums."""
+
+    channels: ChannelScales | None = None

@@ -8,6 +8,8 @@ A layer computes, for every output channel o::
     q   = table[q + 128], if there is one; with ``table_first`` before the residual add
     q   = maximum over a window, if there is one
 
+or, of a ``whole`` layer, the four bytes of acc in place of q.
+
 Shapes are (channels, height, width); a vector of n is (n, 1, 1). Pads are (top, left, bottom, right).
 Everything is exact in integers and float32, so each tensor equals ONNX Runtime's bit for bit.
 
@@ -23,6 +25,7 @@ import numpy as np
 
 from tilewright.compiler.kernels.preparation import PreparationStep
 from tilewright.isa.extension import BufferUnit, PostStage
+from tilewright.isa.machine import SUM_BYTES
 from tilewright.isa.numerics import ResidualSettings
 from tilewright.isa.program import DTYPES
 
@@ -30,6 +33,7 @@ __all__ = [
     "AnyLayer",
     "ByteSteps",
     "ChannelFactor",
+    "ChannelScales",
     "CoreLayer",
     "Kind",
     "Layer",
@@ -187,6 +191,9 @@ class Layer:
     ``pad_value`` is that zero point. ``conv_shape`` is the shape before the max pooling, ``out_shape`` after it.
     A fully connected layer is a convolution whose kernel is as large as its input.
 
+    A ``whole`` layer leaves its sums themselves: ``out_shape`` has four channels, the bytes of an int32, for each of
+    ``conv_shape``; nothing follows the sums, and the scales are 1.
+
     With several ``images`` the three shapes are of all of them, one below the other: (channels, images · height,
     width), and each image is computed by itself, with its own padding (`compiler.batch.in_batch`).
     """
@@ -215,9 +222,15 @@ class Layer:
     unit: UnitUse | None = None
     pool: MaxPooling | None = None
     table_first: bool = False
+    whole: bool = False
     also: tuple[str, ...] = ()
     exact: bool = True
     images: int = 1
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes that each sum leaves."""
+        return SUM_BYTES if self.whole else 1
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -298,6 +311,19 @@ class ByteSteps:
     pixel: int
 
 
+@dataclass(frozen=True, slots=True)
+class ChannelScales:
+    """How whole sums stand for real numbers: float32(sum) · scale + offset.
+
+    Both are arrays of ``shape``, row by row, which NumPy's rule broadcasts to the model's. Without ``offset``, which
+    then has no elements, nothing is added.
+    """
+
+    scale: tuple[float, ...]
+    offset: tuple[float, ...]
+    shape: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorInfo:
     """A tensor between layers, and the tensor of the model's border it stands for, if any.
@@ -310,6 +336,8 @@ class TensorInfo:
     the output that is dequantised from it. ``onnx_dtype`` is then ``float32``, ``float16`` where the model has half
     floats, or ``int8`` or ``uint8`` where it hands integers out (uint8 ones are 128 more), and ``onnx_shape`` includes
     the batch. ``preparation`` is what is computed of a float input before it is quantised.
+
+    An output that stands for floats is int8, or int32 with the scales of its ``channels``.
 
     ``unsigned`` tells that the tensor was uint8 in the model; ``zero_point`` is int8 all the same.
 
@@ -329,6 +357,7 @@ class TensorInfo:
     dims: tuple[int, ...] | None = None
     place: Place | None = None
     preparation: tuple[PreparationStep, ...] = ()
+    channels: ChannelScales | None = None
     images: int = 1
 
     @property

@@ -154,7 +154,8 @@ class _Placement:
         self.inner: dict[str, list[str]] = {}
         self.auxiliary: set[str] = set()
         for info in tensors.values():
-            if info.place is not None:
+            # Bytes of whole sums stay where they are: what they lie in lies in nothing else.
+            if info.place is not None and tensors[info.place.parent].dtype == "int8":
                 self.settle(info.name, _part_of(info.place, tensors[info.place.parent].shape))
 
     def add(self, step: PlacementStep) -> None:

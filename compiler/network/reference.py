@@ -104,7 +104,10 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None,
         layer = _with_weights(layer, layer.factor, factor)
     if layer.unit is not None:
         x = layer.unit.compute(x)
-    y = requantise(layer.requantisation, accumulate(layer, x))
+    sums = accumulate(layer, x)
+    if layer.whole:
+        return _bytes_of(sums)
+    y = requantise(layer.requantisation, sums)
     if layer.table_first and layer.table is not None:
         y = layer.table[y.astype(np.int16) + 128]
     if layer.residual is not None:
@@ -120,6 +123,11 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None,
     if layer.pool is not None:
         y = _max_pool(layer.pool, y)
     return y
+
+
+def _bytes_of(sums: np.ndarray) -> np.ndarray:
+    """Return int32 (C, H, W) as int8 (4 C, H, W): the bytes of each element, the least first, as they lie in memory."""
+    return np.ascontiguousarray(sums.transpose(1, 2, 0), "<i4").view(np.int8).transpose(2, 0, 1)
 
 
 def _with_weights(layer: Layer, factor: ChannelFactor, values: np.ndarray) -> Layer:

@@ -57,6 +57,7 @@ from tilewright.compiler.passes.recognise.recognise_stage import RecogniseStage
 from tilewright.compiler.passes.recognise.remove_identity import RemoveIdentity
 from tilewright.compiler.passes.recognise.sink_transposes import SinkTransposes
 from tilewright.compiler.passes.recognise.spread_quantisation import SpreadQuantisation
+from tilewright.compiler.passes.recognise.sums.float_products import SumFloatProducts
 from tilewright.isa.extension import BufferUnit, Extension, PostStage
 
 __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
@@ -65,7 +66,8 @@ RECOGNITION = (
     OrderNodes(), RebuildNormalisations(), AsImages(), UseEquivalents(), SinkTransposes(),
     RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), DequantiseImages(), QuantiseInputs(),
     RaiseQuantisation(), PrepareInputs(), SinkDequantisation(), SkipExpand(), RepeatPixels(), TurnImages(),
-    QuantiseBetween(), RecogniseTables(), MergeAffine(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
+    QuantiseBetween(), RecogniseTables(), MergeAffine(), RecogniseQOperators(), RecogniseQdq(), SumFloatProducts(),
+    SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (

@@ -258,7 +258,7 @@ def _form(problem: Problem, cuts: Sequence[tuple[WeightBlock, ...]], rows: tuple
     for parts in range(1, min(most, _PARTS) + 1):
         size = -(-most // parts)
         size += size % 2 if nest.winograd and size < most else 0
-        room = machine.result_bytes // (2 * size * len(columns.out))
+        room = machine.result_bytes // (2 * size * len(columns.out) * layer.value_bytes)
         fitting = [blocks for blocks in cuts[:_BLOCKS] if blocks[0].channels <= room]
         if not fitting:
             continue

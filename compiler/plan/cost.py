@@ -81,7 +81,7 @@ def post_cycles(tiles: int, groups: int, layer: Layer, nest: LoopNest, machine: 
     The residual adder takes up to four lanes one by one, max pooling every window of a pixel by itself.
     """
     pixels = tiles * (4 if nest.winograd else 1)
-    vectors = pixels * groups * (machine.lanes // machine.post_lanes)
+    vectors = pixels * groups * (machine.lanes // machine.post_lanes) * layer.value_bytes
     if layer.residual:
         return vectors * min(machine.post_lanes, 4)
     if layer.pool:
@@ -137,7 +137,7 @@ def _written(rows: int, columns: int, channels: int, problem: Problem) -> int:
 def output_cycles(problem: Problem, tile: Tile, channels: int, *, stored: bool = True) -> int:
     """Return the cycles in which a step's results are stored to all their places in memory, and its residual loaded."""
     layouts, machine = problem.layouts, problem.machine
-    rows, columns = len(tile.rows.out), len(tile.columns.out)
+    rows, columns, channels = len(tile.rows.out), len(tile.columns.out), channels * problem.layer.value_bytes
     cycles = 0
     for layout in (*(layouts.outputs if stored else ()), layouts.residual):
         if layout is None:
@@ -232,7 +232,7 @@ class Room:
         words = block_words(block, problem.nest, machine)
         return cls(machine.activation_bytes // (input_bytes(tile, problem.layer, problem.nest) or 1),
                    usable_words(machine) // words if words else 2,
-                   machine.result_bytes // result_bytes(tile, block.channels))
+                   machine.result_bytes // result_bytes(tile, problem.layer, block.channels))
 
 
 def price(problem: Problem, tiling: Tiling) -> Cost:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tilewright.compiler.network.layers import Layer
@@ -49,6 +49,12 @@ class WeightBlock:
     def steps(self) -> int:
         """Multiplier issues per tile and lane group."""
         return len(self.rows) * len(self.columns) * len(self.runs)
+
+    def results_of(self, layer: Layer) -> "WeightBlock":
+        """Return the block with the channels of what ``layer`` leaves, which are bytes of whole sums, or its own."""
+        each = layer.value_bytes
+        return self if each == 1 else replace(self, first_channel=each * self.first_channel,
+                                              channels=each * self.channels)
 
 
 class WeightBlocks(tuple[WeightBlock, ...]):
@@ -119,9 +125,9 @@ def part_bytes(block: WeightBlock, tile: Tile, layer: Layer, nest: LoopNest) -> 
     return TILE_BYTES * len(block.runs) * len(tile.rows.conv)
 
 
-def result_bytes(tile: Tile, channels: int) -> int:
+def result_bytes(tile: Tile, layer: Layer, channels: int) -> int:
     """Return the result-buffer bytes of ``channels`` of ``tile``."""
-    return len(tile.rows.out) * len(tile.columns.out) * channels
+    return len(tile.rows.out) * len(tile.columns.out) * channels * layer.value_bytes
 
 
 def weight_words(groups: int, steps: int, nest: LoopNest, machine: Machine) -> int:

@@ -360,7 +360,7 @@ def fits(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...]) -> bool:
         return False
     part = max(part_bytes(each, tile, problem.layer, nest) for each in block_sizes(blocks)) if block.holds else 0
     return (_fits_activations(problem, tile, blocks, part)
-            and result_bytes(tile, block.channels) <= problem.machine.result_bytes
+            and result_bytes(tile, problem.layer, block.channels) <= problem.machine.result_bytes
             and all(_fits_operands(problem, tile, each) for each in {block, blocks[-1]}))
 
 
@@ -381,6 +381,7 @@ def _fits_operands(problem: Problem, tile: Tile, block: WeightBlock) -> bool:
     rows, columns, nest = tile.rows, tile.columns, problem.nest
     return (len(block.runs) <= MAX_RUNS
             and max(len(block.rows), len(block.columns)) <= MAX_KERNEL
+            and block.channels * problem.layer.value_bytes <= MAX_PIXEL_BYTES
             and (not nest.across or _runs_across(problem, columns, block))
             and pair_words(tile, problem.layer, nest) <= MAX_PAIR_WORDS
             and max(rows.stored, len(rows.conv)) <= MAX_ROWS
@@ -417,7 +418,7 @@ def _shortage(layer: Layer, machine: Machine, options: Options = BEST) -> str:
         words = weight_words(1, _largest_part(how), how, machine)
         needs.append(f"as {algorithm} {input_bytes(tile, layer, how)} bytes of activations, "
                      f"{words * TILE_BYTES * machine.clusters} of weights and "
-                     f"{result_bytes(tile, min(machine.lanes, layer.conv_shape[0]))} of results")
+                     f"{result_bytes(tile, layer, min(machine.lanes, layer.conv_shape[0]))} of results")
     return (f"The smallest tile of layer {layer.name!r} needs {'; or '.join(needs)}, and machine {machine.name} has "
             f"{machine.activation_bytes}, {usable_words(machine) * TILE_BYTES * machine.clusters} and "
             f"{machine.result_bytes}: take a larger machine")

@@ -3,8 +3,10 @@
 Behind the requantisation of a layer come addition, value table and max pooling. Those up to the first that the machine
 lacks stay with the layer, whose result is a tensor of its own. From there on each is an operator of the host core
 (addition: a table of all pairs of int8), or, if the machine has it, a layer that copies. The values are the same.
+A layer of whole sums is one operator, ConvInteger.
 """
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +17,7 @@ from tilewright.compiler.network.places import copy_layer
 from tilewright.compiler.network.reference import residual_table
 from tilewright.isa.machine import Machine
 
-__all__ = ["split_units"]
+__all__ = ["split_units", "without_whole_sums"]
 
 _UNITS = {"residual": "residual_adder", "table": "value_tables", "pool": "max_pooling"}
 """Unit of each step behind the requantisation, in the order in which they come."""
@@ -24,9 +26,17 @@ _UNITS = {"residual": "residual_adder", "table": "value_tables", "pool": "max_po
 def split_units(network: Network, machine: Machine) -> Network:
     """Return ``network`` with every layer that needs a unit which ``machine`` leaves out in parts that do not."""
     missing = [step for step, unit in _UNITS.items() if not getattr(machine, unit)]
-    if not missing:
+    if not missing and machine.whole_sums:
         return network
-    split = _UnitSplit(network, missing)
+    return _split(network, _UnitSplit(network, missing, whole_sums=machine.whole_sums))
+
+
+def without_whole_sums(network: Network) -> Network:
+    """Return ``network`` with operators of the host core for every layer of whole sums."""
+    return _split(network, _UnitSplit(network, [], whole_sums=False))
+
+
+def _split(network: Network, split: "_UnitSplit") -> Network:
     layers = [part for layer in network.layers for part in split.parts(layer)]
     return replace(network, layers=tuple(layers), tensors=split.tensors, constants=split.constants)
 
@@ -34,8 +44,8 @@ def split_units(network: Network, machine: Machine) -> Network:
 class _UnitSplit:
     """Parts of layers, and the tensors and constants that they need besides those of the network."""
 
-    def __init__(self, network: Network, missing: list[str]) -> None:
-        self.missing = missing
+    def __init__(self, network: Network, missing: list[str], *, whole_sums: bool = True) -> None:
+        self.missing, self.whole_sums = missing, whole_sums
         self.tensors = dict(network.tensors)
         self.constants = dict(network.constants)
 
@@ -43,6 +53,8 @@ class _UnitSplit:
         """Return the layers that together replace ``layer``."""
         if isinstance(layer, CoreLayer):
             return [layer]
+        if layer.whole:
+            return [layer] if self.whole_sums else self._whole(layer)
         order = ("table", "residual", "pool") if layer.table_first else tuple(_UNITS)
         steps = [step for step in order if getattr(layer, step) is not None]
         if not any(step in self.missing for step in steps):
@@ -65,6 +77,47 @@ class _UnitSplit:
             copied = copy_layer(f"{layer.name}:copy", layer.onnx_nodes, self.tensors[source], layer.output)
             parts.append(replace(copied, also=layer.also, exact=layer.exact))
         return parts
+
+    def _whole(self, layer: Layer) -> list[AnyLayer]:
+        """Return the operators that write the sums of a layer: products, bias, and the order in which they lie."""
+        place = self.tensors[layer.output].place
+        assert place is not None
+        assert layer.weights is not None
+        sums, made, source = self.tensors[place.parent], list[AnyLayer](), layer.input
+        if not self._is_image(source):
+            info = replace(self.tensors[source], shape=layer.in_shape)
+            source = self._tensor(layer, "in", layer.in_shape)
+            made.append(copy_layer(f"{layer.name}:in", layer.onnx_nodes, info, source))
+        bias = layer.bias + layer.pad_value * layer.weights.sum(axis=(1, 2, 3), dtype=np.int32)
+        attrs = {"strides": list(layer.strides), "dilations": list(layer.dilations), "pads": list(layer.pads),
+                 "group": layer.groups}
+        dims = (1, *layer.conv_shape)
+        pixels = (1, *dims[2:], dims[1])
+        steps: list[tuple[str, str, tuple[str, ...], dict[str, Any], tuple[int, ...]]] = [
+            ("products", "ConvInteger", self._constants(layer, weights=layer.weights,
+                                                        zero=np.array(layer.pad_value, np.int8)), attrs, dims),
+            ("sums", "Add", self._constants(layer, bias=bias.reshape(-1, 1, 1)), {}, dims)]
+        if sums.array_shape not in (dims, dims[1:]):
+            steps += [("pixels", "Transpose", (), {"perm": [0, 2, 3, 1]}, pixels),
+                      ("shaped", "Reshape", self._constants(layer, shape=np.array(sums.array_shape)), {},
+                       sums.array_shape)]
+        for index, (what, op, constants, given, shape) in enumerate(steps):
+            last = index == len(steps) - 1
+            name = sums.name if last else self._tensor(layer, what, (math.prod(shape), 1, 1))
+            if not last:
+                whole = shape[1:] if len(shape) == 4 else (math.prod(shape), 1, 1)
+                self.tensors[name] = replace(self.tensors[name], shape=whole, dtype="int32", dims=shape)
+            made.append(CoreLayer(name=f"{layer.name}:{what}", onnx_nodes=layer.onnx_nodes, op=op,
+                                  inputs=(source, *constants), output=name, attrs=given,
+                                  reason="the machine leaves out whole sums", macs=layer.macs if index == 0 else 0))
+            source = name
+        return made
+
+    def _constants(self, layer: Layer, **values: np.ndarray) -> tuple[str, ...]:
+        """Return the names of new constants that operators of ``layer`` read."""
+        names = {f"{layer.name}:{what}": value for what, value in values.items()}
+        self.constants |= names
+        return tuple(names)
 
     def _step(self, layer: Layer, step: str, source: str, target: str) -> list[AnyLayer]:
         """Return the layers of one step: on the host core, or a copy with the unit that the machine has."""

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.counters import RECORD_WORDS
-from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
+from tilewright.isa.machine import SUM_BYTES, TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 
 __all__ = ["Access", "Interval", "Intervals", "Reader", "T", "mesh", "same_teeth"]
 
@@ -183,13 +183,14 @@ class Reader:
     def _act(self, variant: str, op: _Operands) -> Iterator[Access]:
         cfg, window = self.settings["act"], self.settings.get("pool", {})
         rows, width = (window["rows"], window["width"]) if op["pooled"] else (op["rows"], cfg["width"])
-        channels = op["channels"]
+        channels = parameters = op["channels"]
         if op["winograd"] and self.machine.pairs_channels:
-            channels = -(-channels // self.machine.lanes) * self.machine.lanes * self.machine.channel_parameters
-        yield Access("parameters", 8 * op["parameter_base"], 8 * (op["parameter_base"] + channels))
+            parameters = -(-channels // self.machine.lanes) * self.machine.lanes * self.machine.channel_parameters
+        yield Access("parameters", 8 * op["parameter_base"], 8 * (op["parameter_base"] + parameters))
+        channels *= SUM_BYTES if op["whole"] else 1
         if op["table"]:
             yield Access("table", TABLE_BYTES * op["table_slot"], TABLE_BYTES * (op["table_slot"] + 1))
-        yield _rows("results", op["base"], rows, cfg["row_step"], (width - 1) * cfg["pixel_step"] + op["channels"],
+        yield _rows("results", op["base"], rows, cfg["row_step"], (width - 1) * cfg["pixel_step"] + channels,
                     write=True)
 
     def _sta(self, variant: str, op: _Operands) -> Iterator[Access]:

@@ -22,7 +22,14 @@ from tilewright.compiler.plan.cost import (
     store_cycles,
     weight_transfers,
 )
-from tilewright.compiler.plan.footprint import WeightBlock, block_words, input_bytes, ring_space, usable_words
+from tilewright.compiler.plan.footprint import (
+    WeightBlock,
+    block_words,
+    input_bytes,
+    result_bytes,
+    ring_space,
+    usable_words,
+)
 from tilewright.compiler.plan.planner import LayerPlan, cut_blocks, fits, holds_all, problems, whole_kernels
 from tilewright.compiler.plan.problem import BEHIND, OnChip, Problem, Tiling
 from tilewright.compiler.plan.tiles import Tile, axes, whole_tile
@@ -134,8 +141,7 @@ def _second_form(problem: Problem, groups: int, channels: int) -> _Blocked | Non
 def _fit(pair: tuple[LayerPlan, LayerPlan], machine: Machine) -> bool:
     """Tell whether a block of each layer fits the buffers of weights and of results at the same time."""
     words = sum(block_words(plan.blocks[0], plan.nest, machine) for plan in pair)
-    results = sum(len(plan.tiles[0].rows.out) * len(plan.tiles[0].columns.out) * plan.blocks[0].channels
-                  for plan in pair)
+    results = sum(result_bytes(plan.tiles[0], plan.layer, plan.blocks[0].channels) for plan in pair)
     return words <= usable_words(machine) and results <= machine.result_bytes and _held(pair, machine) is not None
 
 

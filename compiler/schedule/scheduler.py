@@ -313,7 +313,7 @@ class ProgramScheduler:
                 else commands.load_input(plan, tile, tensor, region)
             self.emit(step.layer, commands.behind(drafts, self.computed(step.layer)) if step.first else drafts)
         if plan.layer.residual and not block.holds:
-            region = self.required(self.results.allocate(result_bytes(tile, block.channels)), "result")
+            region = self.required(self.results.allocate(result_bytes(tile, plan.layer, block.channels)), "result")
             self.reserved[step.index] = region
             tensor = self.memory.tensors[plan.layer.residual.tensor]
             self.emit(step.layer, commands.load_residual(plan, tile, block, tensor, region))
@@ -432,7 +432,7 @@ class ProgramScheduler:
         if block.holds:
             return
         region = self.reserved.pop(step.index, None) or self.required(
-            self.results.allocate(result_bytes(tile, block.channels)), "result")
+            self.results.allocate(result_bytes(tile, plan.layer, block.channels)), "result")
         self.emit(step.layer, commands.finish(plan, tile, block, self.machine, parameters, table, region))
         for feed in plan.chip.feeds:
             reader = step.layer + feed.ahead

@@ -336,8 +336,9 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, pa
     width, channels = len(tile.columns.conv), block.channels
     if plan.nest.across:
         width, channels = width * channels // machine.lanes, machine.lanes
-    yield Draft("act", "set_output", {"width": width, "pixel_step": channels,
-                                      "row_step": len(tile.columns.out) * block.channels})
+    each = layer.value_bytes
+    yield Draft("act", "set_output", {"width": width, "pixel_step": each * channels,
+                                      "row_step": each * len(tile.columns.out) * block.channels})
     yield Draft("act", "set_clamp", {"zero_point": scale.zero_point, "low": scale.low, "high": scale.high})
     if layer.residual:
         yield from _residual_settings(layer)
@@ -357,7 +358,7 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, pa
                  "parameter_base": parameters.start, "channels": channels,
                  "residual": int(layer.residual is not None), "pooled": int(layer.pool is not None),
                  "table": int(table is not None), "table_slot": table.start // TABLE_BYTES if table else 0,
-                 "table_first": int(layer.table_first)},
+                 "table_first": int(layer.table_first), "whole": int(layer.whole)},
                 tuple(accesses))
 
 
@@ -419,6 +420,7 @@ def _memory_span(tile: Tile, block: WeightBlock, tensor: int, layout: Layout) ->
 def store(plan: LayerPlan, tile: Tile, block: WeightBlock, tensor: int, layout: Layout,
           results: Region) -> Iterator[Draft]:
     """Yield the commands that store a step's results to a tensor at memory address ``tensor``."""
+    block = block.results_of(plan.layer)
     runs = _result_runs(plan.layer, tile, block, layout)
     first, stop = _memory_span(tile, block, tensor, layout)
     yield Draft("sta", "set_row", {"chunk_bytes": runs.size, "chunks": runs.count, "chunk_step": runs.size})

@@ -1,6 +1,7 @@
 """act: pass the sums of one mac command through post-processing to the result buffer.
 
     q = requantise(sum, parameters of the channel, zero_point, low, high)
+    whole      in place of q the four bytes of sum + bias, little-endian: channels 4 n .. 4 n + 3 of the result
     residual   q = the sum of q and the byte that lies where it will go; own_second: q is the second operand
     table      q = byte 128 + q of the value table; or what the stage of an extension makes of it, if that is on;
                table_first: before the residual is added
@@ -23,6 +24,7 @@ from tilewright.isa.semantics.command_errors import (
     Shape,
     SumsMismatchError,
     SumsMissingError,
+    WholeSumsError,
 )
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState, Int32, MemoryPort
 from tilewright.isa.semantics.pool import window_maxima
@@ -42,6 +44,9 @@ def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, oper
         bias, scale = _pixel_parameters(state, operands["parameter_base"], sums.shape)
     else:
         bias, scale = _channel_parameters(state, operands["parameter_base"], channels)
+    if operands["whole"]:
+        _leave_whole(state, operands, sums, bias)
+        return
     values = requantise(sums, bias, scale, settings["zero_point"], settings["low"], settings["high"])
     first = bool(operands["residual"] and operands["table"] and operands["table_first"])
     if first:
@@ -60,6 +65,17 @@ def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, oper
         state.results[places[touched]] = values[touched]
     else:
         state.results[_result_places(state, operands["base"], rows, width, channels)] = values
+
+
+def _leave_whole(state: CoprocessorState, operands: dict[str, int], sums: Int32, bias: Int32) -> None:
+    """Write the bytes of the sums with their biases to the result buffer."""
+    settings = state.settings["act"]
+    if any(operands[name] for name in ("residual", "pooled", "table")) or (
+            settings["zero_point"], settings["low"], settings["high"]) != (0, -128, 127):
+        raise WholeSumsError
+    with np.errstate(over="ignore"):
+        values = np.ascontiguousarray(sums + bias, "<i4").view(np.int8)
+    state.results[_result_places(state, operands["base"], *values.shape)] = values
 
 
 def _stage_in_force(state: CoprocessorState, operands: dict[str, int]) -> StageInForce | None:

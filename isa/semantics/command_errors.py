@@ -160,6 +160,14 @@ class SumsMismatchError(CommandError):
                 f"not {self.found}, winograd {int(self.found_winograd)}")
 
 
+class WholeSumsError(CommandError):
+    """A command leaves whole sums, and what they pass through would change their bytes."""
+
+    def __str__(self) -> str:
+        return ("must leave whole sums without residual, pooling and table, with the zero point 0 and the bounds -128 "
+                "and 127")
+
+
 class ResidualPooledError(CommandError):
     """A command has residual and pooled, which exclude each other."""
 

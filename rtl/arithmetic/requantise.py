@@ -105,6 +105,8 @@ class Requantise(Component):
     ----------
     meta_shape : ShapeLike
         Shape of the metadata.
+    whole : bool
+        Whether a byte may take the place of a sum.
 
     Attributes
     ----------
@@ -113,11 +115,16 @@ class Requantise(Component):
         ``low``, ``high`` (``low <= high``), ``meta``.
     o : flow
         ``value``, ``meta``.
+    total : Out
+        With ``whole``: the sum of ``acc`` and ``bias``, a cycle behind ``i``.
+    byte, takes_byte : In
+        With ``whole``, in the same cycle: a signed byte, and whether it goes on in place of the sum.
     """
 
     LATENCY = 14
 
-    def __init__(self, meta_shape: ShapeLike) -> None:
+    def __init__(self, meta_shape: ShapeLike, *, whole: bool = False) -> None:
+        self.whole = whole
         request = StructLayout(
             {
                 "acc": signed(32),
@@ -131,7 +138,8 @@ class Requantise(Component):
             }
         )
         result = StructLayout({"value": signed(8), "meta": meta_shape})
-        super().__init__({"i": In(flow(request)), "o": Out(flow(result))})
+        bytes_of_sums = {"total": Out(32), "byte": In(8), "takes_byte": In(1)} if whole else {}
+        super().__init__({"i": In(flow(request)), "o": Out(flow(result)), **bytes_of_sums})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -141,7 +149,13 @@ class Requantise(Component):
         # The sum, as sign and magnitude.  `places` collects the power of two for round_and_clamp.
         pipe.step(total=(pipe.acc + pipe.bias)[:32], places=pipe.shift - 48)
         negative = pipe.total[-1]
-        pipe.step(word=((pipe.total ^ negative.replicate(32)) + negative)[:32], negative=negative)
+        word = ((pipe.total ^ negative.replicate(32)) + negative)[:32]
+        if self.whole:
+            m.d.comb += self.total.eq(pipe.total)
+            sign = self.byte[-1]
+            word = Mux(self.takes_byte, ((self.byte ^ sign.replicate(8)) + sign)[:8], word)
+            negative = Mux(self.takes_byte, sign, negative)
+        pipe.step(word=word, negative=negative)
 
         # To float32: normalise by bytes, then by bits, and round.
         zeros = coarse_zeros(pipe.word)

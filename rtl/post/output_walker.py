@@ -1,8 +1,9 @@
 """The walk over the outputs of one MAC command, in the order in which their sums become available.
 
-Every step is a vector: up to ``post_lanes`` channels of one output pixel.  There is no division and no product: all
-is counted.  Along each axis a place (`place_layout`) says where the pixel lies among the pooling windows.  Without
-pooling every pixel is a window of its own, and so there is one walk and one way to an address for both.
+Every step is a vector: up to ``post_lanes`` channels, or bytes of their whole sums, of one output pixel.  There is no
+division and no product: all is counted.  Along each axis a place (`place_layout`) says where the pixel lies among the
+pooling windows.  Without pooling every pixel is a window of its own, and so there is one walk and one way to an address
+for both.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
@@ -11,7 +12,7 @@ from amaranth.lib.data import ArrayLayout, Struct, StructLayout
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
-from tilewright.isa.machine import TABLE_SLOTS, Machine
+from tilewright.isa.machine import SUM_BYTES, TABLE_SLOTS, Machine
 from tilewright.rtl.post.axis_cursor import (
     KERNEL_WIDTH,
     STRIDE_WIDTH,
@@ -59,16 +60,22 @@ class PostRun(Struct):
     table: 1
     table_slot: 2
     table_first: 1
+    whole: 1
     signals: 2
 
 
 def vector_layout(machine: Machine) -> StructLayout:
-    """Return the layout of a step: its sums and their number, their channels, and the position of the pixel."""
+    """Return the layout of a step: its sums and their number, their channels, and the position of the pixel.
+
+    ``vector`` counts what is written of a lane group's pixel, where that may be more than a vector for each slice.
+    """
+    slices = machine.lanes // machine.post_lanes
     place = place_layout(exact_log2(machine.result_bytes), pooling=machine.max_pooling)
     return StructLayout({
         "tile": 2,
         "pixel": 2,
-        "slice": range(machine.lanes // machine.post_lanes),
+        "slice": range(slices),
+        **({"vector": range(SUM_BYTES * slices)} if machine.whole_sums else {}),
         "group": range(machine.parameter_channels // machine.lanes),
         "count": range(machine.post_lanes + 1),
         "ends_tiles": 1,
@@ -122,7 +129,7 @@ class OutputWalker(Component):
         The vectors.
     axes : Out
         The windows along y and x, of the run whose vectors are at ``o`` or were last.
-    winograd, residual, table, table_slot, table_first, signals : Out
+    winograd, residual, table, table_slot, table_first, whole, signals : Out
         Of the same run.
     idle : Out
         No run is being walked.
@@ -143,6 +150,7 @@ class OutputWalker(Component):
             "table": Out(1),
             "table_slot": Out(range(TABLE_SLOTS)),
             "table_first": Out(1),
+            "whole": Out(1),
             "signals": Out(2),
             "idle": Out(1),
         })
@@ -224,7 +232,9 @@ class OutputWalker(Component):
     def _next_lane_group(self, m: Module, at: _Position) -> None:
         """Go back to the first pixel, and on by the channels of a lane group; after the last one the run ends."""
         at.groups.step()
-        address = (at.y.start.address + self.machine.lanes)[:len(at.y.start.address)]
+        lanes = self.machine.lanes
+        step = Mux(self.whole, SUM_BYTES * lanes, lanes) if self.machine.whole_sums else lanes
+        address = (at.y.start.address + step)[:len(at.y.start.address)]
         each = self.machine.channel_parameters
         m.d.sync += at.group.eq(at.group + (Mux(self.winograd, each, 1) if each > 1 else 1))
         for place in (at.y.now, at.y.tile, at.y.start):
@@ -250,28 +260,39 @@ class OutputWalker(Component):
             *([self.table.eq(run.table), self.table_slot.eq(run.table_slot)] if machine.value_tables else []),
             *([self.table_first.eq(run.table_first & run.table & run.residual)]
               if machine.value_tables and machine.residual_adder else []),
+            *([self.whole.eq(run.whole)] if machine.whole_sums else []),
             self.signals.eq(run.signals),
             at.odd_width.eq(width[0]),
             at.odd_rows.eq(run.rows[0]),
-            tail.eq((run.channels - 1)[:lanes]),
+            tail.eq(self._last(run.whole, (run.channels - 1)[:lanes])),
             at.group.eq(run.parameter_base[lanes:]),
             Cat(at.tile, at.right, at.below).eq(0),
         ]
 
     def _slices(self, m: Module, groups: Countdown) -> tuple[Signal, Signal]:
-        """Count the slices of a vector's lane group; return its end, and the register of its last channel."""
+        """Count the vectors of a pixel's lane group; return its end, and the register of its last byte."""
         machine, o = self.machine, self.o
-        slices, lanes = machine.lanes // machine.post_lanes, exact_log2(machine.post_lanes)
-        tail = Signal(range(machine.lanes))  # channels of the last lane group, less one
-        last_slice = Mux(groups.last, tail[lanes:], slices - 1)
+        lanes = exact_log2(machine.post_lanes)
+        tail = Signal(len(self._last(Const(1), Const(0, exact_log2(machine.lanes)))))
+        last = Mux(groups.last, tail, self._last(self.whole, Const(machine.lanes - 1, exact_log2(machine.lanes))))
+        counter = Signal(len(tail) - lanes, name="vector")
         end = Signal()
         m.d.comb += [
-            end.eq(o.payload.slice == last_slice),
+            end.eq(counter == last[lanes:]),
             o.payload.count.eq(Mux(end & groups.last, tail[:lanes] + 1, machine.post_lanes)),
+            o.payload.slice.eq(counter),
         ]
-        if slices > 1:
-            counter = Signal.like(o.payload.slice, name="slice")
-            m.d.comb += o.payload.slice.eq(counter)
+        if machine.whole_sums:
+            m.d.comb += o.payload.vector.eq(counter)
+            with m.If(self.whole):
+                m.d.comb += o.payload.slice.eq(counter >> exact_log2(SUM_BYTES))
+        if len(counter):
             with m.If(o.valid & o.ready):
                 m.d.sync += counter.eq(Mux(end, 0, counter + 1))
         return end, tail
+
+    def _last(self, whole: Value, lane: Value) -> Value:
+        """Return the number of the last byte that a lane group leaves, from that of its last lane."""
+        if not self.machine.whole_sums:
+            return lane
+        return Mux(whole, Cat(Const(SUM_BYTES - 1, exact_log2(SUM_BYTES)), lane), lane)

@@ -22,7 +22,7 @@ def step_layout(machine: Machine) -> StructLayout:
     vector = vector_layout(machine).members
     address_width = exact_log2(machine.result_bytes)
     return StructLayout({
-        **{name: vector[name] for name in ("tile", "pixel", "slice", "group", "count", "ends_tiles", "ends_run")},
+        **{name: member for name, member in vector.items() if name not in ("y", "x")},
         "fresh": 1,
         "covered": 1,
         "first": 1,
@@ -101,7 +101,7 @@ class WindowSteps(Component):
         incoming = self.i.payload
         covers = (incoming.y.inside < axis_y.kernel) & (incoming.x.inside < axis_x.kernel)
         m.d.comb += [
-            *(o[name].eq(vector[name]) for name in ("tile", "pixel", "slice", "group", "count", "ends_tiles")),
+            *(o[name].eq(vector[name]) for name in vector.shape().members if name not in ("y", "x", "ends_run")),
             o.ends_run.eq(vector.ends_run & ~more),
             o.fresh.eq(fresh),
             o.covered.eq(covered),
@@ -132,7 +132,7 @@ class WindowSteps(Component):
     def _pass(self, m: Module) -> None:
         """Make one step of each vector: without windows every pixel is one of its own."""
         vector, o = Signal.like(self.i.payload), self.o.payload
-        shared = ("tile", "pixel", "slice", "group", "count", "ends_tiles", "ends_run")
+        shared = [name for name in vector.shape().members if name not in ("y", "x")]
         m.d.comb += [
             *(o[name].eq(vector[name]) for name in shared),
             o.fresh.eq(1),

@@ -9,7 +9,7 @@ What is issued is never held up: the issue alone waits, for sums.  The slot, whi
 beside it.  A value table takes values before the pool, or sums behind the residual add, and their slots wait for it.
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.data import ArrayLayout, StructLayout, View
 from amaranth.lib.wiring import Component, In, Out, PureInterface, connect, flipped
@@ -18,7 +18,7 @@ from amaranth.utils import exact_log2
 from tilewright.isa.counts import COUNTS
 from tilewright.isa.extension import stage_of
 from tilewright.isa.lacking import lacks
-from tilewright.isa.machine import Machine
+from tilewright.isa.machine import SUM_BYTES, Machine
 from tilewright.rtl.arithmetic.requantise import Requantise
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
@@ -27,6 +27,7 @@ from tilewright.rtl.post.output_walker import OutputSteps, OutputWalker, Pooling
 from tilewright.rtl.post.parameter_buffer import ParameterBuffer
 from tilewright.rtl.post.pooling import MaxPoolUnit, WindowSteps
 from tilewright.rtl.post.post_settings import CLAMP, OFFSET, SCALE, assign, residual_settings
+from tilewright.rtl.post.requantise_stage import Arrived, requantise_sums
 from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.post.value_table import ValueTables
 from tilewright.rtl.stream.commands import Command, flag, is_command
@@ -35,12 +36,13 @@ from tilewright.rtl.stream.stages import Pipeline, announced_flow, flow
 
 __all__ = ["PostUnit"]
 
+
 class PostUnit(Component):
     """Take the sums of MAC commands through requantisation, residual add, table and max pooling to the result buffer.
 
     Rate: one vector of ``post_lanes`` values per cycle; with pooling, one vector and window per cycle (2x2 windows
     with stride 2: one vector per cycle); with residual, one vector every ``interval`` cycles: ``post_lanes / 4``
-    values per cycle, but at least one.
+    values per cycle, but at least one. Of whole sums each byte is a value.
     Latency: the bytes of a vector are handed to the buffer ``latency`` cycles after its sums were requested,
     ``residual_latency`` with residual, and ``TABLE_LATENCY`` more with a table, which changes no rate.
     Between the last step of a command and the first of the next lie ``COMMAND_GAP`` cycles, and those that
@@ -157,8 +159,9 @@ class PostUnit(Component):
             m.d.sync += [in_flight.eq(Mux(issue, in_flight + 1, in_flight - 1)), drained.eq(~issue & (in_flight == 1))]
         kind = self._kind_on_its_way(m, walker)
 
-        count = self._slot(m, issue, walker, windows, kind, pool)
-        value, comes = self._requantise(m, parameters, clamp, count)
+        arrived = self._slot(m, issue, walker, windows, kind, pool)
+        value, comes = requantise_sums(m, machine, self.sums_response, parameters, clamp, arrived)
+        m.d.comb += self.requantized.eq(Mux(self.sums_response.valid, arrived.count, 0))
         tables, added = self._map(m, kind, value, comes, None if residual is None else residual.o)
         if tables is not None:
             m.d.comb += [tables.write.valid.eq(table_write.valid), tables.write.payload.eq(table_write.payload)]
@@ -317,7 +320,7 @@ class PostUnit(Component):
         with m.If(start):
             m.d.comb += self.commands.ready.eq(1)
         if self.machine.takes_whole_tiles:
-            slow = run.winograd | run.pooled | (run.residual if self.interval > 1 else 0)
+            slow = run.winograd | run.pooled | run.whole | (run.residual if self.interval > 1 else 0)
             m.d.sync += [self.drain_begins.eq(start), self.drain_steady.eq(~slow)]
         return clamp
 
@@ -355,18 +358,19 @@ class PostUnit(Component):
         return issue
 
     def _slot(self, m: Module, issue: Value, walker: OutputWalker, windows: WindowSteps, kind: View,
-              pool: MaxPoolUnit) -> Value:
+              pool: MaxPoolUnit) -> Arrived:
         """Send the slot of each step on its way to the pool, behind the table if that maps the values before it.
 
         Ask for its parameters in time.
 
-        Returns the pipeline as it was when the sums arrive, for the count of values.
+        Returns what is known of the sums when they arrive.
         """
         machine, step = self.machine, windows.o.payload
         parameters = self._parameters
         pipe = Pipeline(
             m, issue, prefix="slot_", fresh=step.fresh, count=step.count, y=step.y, x=step.x,
-            index=Cat(step.slice, self._parameter_group(step, walker)), slice=step.slice,
+            index=Cat(step.slice, self._parameter_group(step, walker)),
+            vector=step.vector if machine.whole_sums else step.slice,
             write=step.covered, merge=step.covered & ~step.first,
             residual=walker.residual, signals=Mux(step.ends_run, walker.signals, 0),
         )
@@ -376,19 +380,30 @@ class PostUnit(Component):
             with m.If(walker.run.valid):
                 m.d.sync += group.eq(walker.run.payload.parameter_base[exact_log2(machine.lanes):])
             pipe.join(own=Cat(step.slice, self._groups_since(group, step, walker)))
-        sums = None
+        if machine.whole_sums:
+            pipe.join(whole=walker.whole, part=step.vector[:exact_log2(SUM_BYTES)])
+        arrived = Arrived()
         for stage in range(self.value_latency - MaxPoolUnit.VALUE + 1):
             if stage == self.sums_latency - ParameterBuffer.LATENCY:
                 m.d.comb += [parameters.read.valid.eq(pipe.valid & pipe.fresh), parameters.read.payload.eq(pipe.index)]
             if stage == self.sums_latency:
-                sums = pipe.count
+                arrived.count = pipe.count
+                arrived.whole = pipe.whole if machine.whole_sums else Const(0)
+            if stage == self.sums_latency + 1 and machine.whole_sums:
+                arrived.part, arrived.takes = pipe.part, pipe.whole
             if stage == 0:
                 pipe.step(address=(pipe.y + pipe.x)[:len(step.y)])
             elif stage == 1:
-                channel = Cat(Const(0, exact_log2(machine.post_lanes)), pipe.slice)
+                channel = Cat(Const(0, exact_log2(machine.post_lanes)), pipe.vector)
                 pipe.step(address=(pipe.address + channel)[:len(step.y)])
             elif stage < self.value_latency - MaxPoolUnit.VALUE:
                 pipe.step()
+        self._to_pool(m, pipe, kind, pool)
+        return arrived
+
+    def _to_pool(self, m: Module, pipe: Pipeline, kind: View, pool: MaxPoolUnit) -> None:
+        """Pass what has come to the end of the way on to the pool, or to those that wait for the table."""
+        machine = self.machine
         slot, waits = Signal.like(pool.i.payload), Signal()
         has_tables, has_residual = machine.value_tables, machine.residual_adder
         if has_tables:
@@ -400,7 +415,7 @@ class PostUnit(Component):
         m.d.comb += [slot[name].eq(getattr(pipe, name)) for name in slot.shape().members if name != "read"]
         if not has_tables:
             m.d.comb += [pool.i.valid.eq(pipe.valid), pool.i.payload.eq(slot.as_value())]
-            return sums
+            return
         if self._stage is not None:
             ahead = Pipeline(m, pipe.valid & pipe.fresh, prefix="stage_", index=pipe.own)
             for _ in range(MaxPoolUnit.VALUE - self._stage.READ_LATENCY):
@@ -413,7 +428,6 @@ class PostUnit(Component):
             pool.i.valid.eq(Mux(waits, late.valid, pipe.valid)),
             pool.i.payload.eq(Mux(waits, late.slot.as_value(), slot.as_value())),
         ]
-        return sums
 
     def _groups_since(self, first: Value, step: View, walker: OutputWalker) -> Value:
         """Return the number of a step's lane group, counted from ``first``."""
@@ -427,28 +441,6 @@ class PostUnit(Component):
         if not self.machine.pairs_channels:
             return step.group
         return (step.group | Mux(walker.winograd, step.pixel, 0))[:len(step.group)]
-
-    def _requantise(self, m: Module, parameters: ParameterBuffer, clamp: Signal, count: Value) -> tuple[Value, Signal]:
-        """Requantise the ``count`` first of the sums; return the values, which stay, and when the next have come."""
-        response = self.sums_response
-        value = Signal(ArrayLayout(signed(8), self.machine.post_lanes), reset_less=True)
-        for lane in range(self.machine.post_lanes):
-            m.submodules[f"requantize_{lane}"] = unit = Requantise(unsigned(0))
-            channel = parameters.data[lane]
-            m.d.comb += [
-                unit.i.valid.eq(response.valid & (lane < count)),
-                unit.i.payload.acc.eq(response.payload[lane]),
-                unit.i.payload.bias.eq(channel.bias),
-                unit.i.payload.mantissa.eq(channel.mantissa),
-                unit.i.payload.shift.eq(channel.shift),
-                *(unit.i.payload[name].eq(clamp[name]) for name in ("zero_point", "low", "high")),
-            ]
-            with m.If(unit.o.valid):
-                m.d.sync += value[lane].eq(unit.o.payload.value)
-        m.d.comb += self.requantized.eq(Mux(response.valid, count, 0))
-        comes = Signal()
-        m.d.sync += comes.eq(m.submodules.requantize_0.o.valid)  # there is always a first
-        return Cat(value), comes
 
     def _map(self, m: Module, kind: View, value: Value, comes: Value,
              sums: PureInterface | None) -> tuple[ValueTables | None, PureInterface | None]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tilewright.compiler.compile import Compiled, manifest_of
 from tilewright.compiler.emit.artefact import Artefact, ArtefactError
 from tilewright.compiler.emit.manifest import LayerEntry
-from tilewright.compiler.network.layers import TensorInfo, UnreadInput
+from tilewright.compiler.network.layers import ChannelScales, TensorInfo, UnreadInput
 from tilewright.compiler.network.memory_map import root_of, tensor_bytes
 from tilewright.isa.command_port import PORT_OF
 from tilewright.isa.core_names import HOST_CORE, HostName
@@ -170,7 +170,21 @@ def _check_border(tensor: TensorInfo) -> None:
     if math.prod(tensor.onnx_shape) != math.prod(tensor.shape):
         raise ArtefactError(f"Manifest tensor {tensor.name!r} must have as many elements in the model as in memory, "
                             f"not shapes {tensor.onnx_shape!r} and {tensor.shape!r}")
+    if tensor.channels is not None:
+        _check_channels(tensor, tensor.channels)
+        return
     allowed = _STANDS_FOR.get(tensor.dtype, (tensor.dtype,))
     if tensor.onnx_dtype not in allowed:
         raise ArtefactError(f"Manifest tensor {tensor.name!r} of {tensor.dtype} must stand for one of "
                             f"{', '.join(allowed)}, not for {tensor.onnx_dtype}")
+
+
+def _check_channels(tensor: TensorInfo, channels: ChannelScales) -> None:
+    """Raise :exc:`ArtefactError` unless sums with scales by channel can stand for floats."""
+    shape, own, count = tensor.onnx_shape or (), channels.shape, math.prod(channels.shape)
+    fits = len(own) == len(shape) and all(each in (1, whole) for each, whole in zip(own, shape, strict=True))
+    if tensor.dtype != "int32" or tensor.onnx_dtype not in ("float32", "float16") or not fits \
+            or len(channels.scale) != count or len(channels.offset) not in (0, count):
+        raise ArtefactError(f"Manifest tensor {tensor.name!r} with scales by channel must be int32 for float32, and "
+                            f"have those of {own!r} for {shape!r}, not {tensor.dtype} for {tensor.onnx_dtype} with "
+                            f"{len(channels.scale)} and {len(channels.offset)}")

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.compiler.kernels.preparation import prepared
-from tilewright.compiler.network.layers import TensorInfo
+from tilewright.compiler.network.layers import ChannelScales, TensorInfo
 from tilewright.compiler.network.operands import images_of, of_images
 
 __all__ = ["as_int8", "as_type", "dequantise_output", "is_raw", "quantise_input"]
@@ -65,14 +65,16 @@ def dequantise_output(info: TensorInfo, tensor: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray
-        Of ``info.onnx_dtype`` and ``info.onnx_shape``; floats are float32(tensor - zero point) · scale, rounded to
-        float16 where the model's are such.
+        Of ``info.onnx_dtype`` and ``info.onnx_shape``; floats are float32(tensor - zero point) · scale, of whole sums
+        by channel, rounded to float16 where the model's are such.
     """
     if info.images > 1:
         one = info.of_image
         return np.concatenate([dequantise_output(one, each) for each in images_of(tensor, info)])
     if is_raw(info):
         return as_type(tensor, np.dtype(info.onnx_dtype)).reshape(info.onnx_shape)
+    if info.channels is not None:
+        return as_type(_scaled(info.channels, tensor.reshape(info.onnx_shape)), np.dtype(info.onnx_dtype))
     if info.onnx_dtype == "uint8":
         return (tensor.astype(np.int16) + _SHIFT).astype(np.uint8).reshape(info.onnx_shape)
     floats = (tensor.astype(np.int32) - info.zero_point).astype(np.float32) * info.scale
@@ -83,6 +85,12 @@ def as_type(array: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
     """Return floats as float16 or float32: rounded to the nearest, and infinite beyond the range of float16."""
     with np.errstate(over="ignore"):
         return array.astype(dtype, copy=False)
+
+
+def _scaled(channels: ChannelScales, sums: np.ndarray) -> np.ndarray:
+    """Return float32(sum) · scale + offset of int32 sums, each operation rounded by itself."""
+    found = sums.astype(np.float32) * np.array(channels.scale, np.float32).reshape(channels.shape)
+    return found + np.array(channels.offset, np.float32).reshape(channels.shape) if channels.offset else found
 
 
 def is_raw(info: TensorInfo) -> bool:

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import SUM_BYTES, TILE_BYTES, Machine
 
 __all__ = [
     "MacWork", "Padding", "PostWork", "Runs", "TransferWork", "Windows", "load_rows", "mac_work", "post_work",
@@ -224,9 +224,10 @@ def residual_interval(machine: Machine) -> int:
 
 @lru_cache(maxsize=1024)
 def post_work(machine: Machine, rows: int, width: int, channels: int, windows: tuple[Windows, Windows] | None, *,
-              winograd: bool, residual: bool) -> PostWork:
-    """Return the work of an act.run; ``windows`` along y and x if it pools."""
-    lanes, vector = machine.lanes, machine.post_lanes
+              winograd: bool, residual: bool, whole: bool = False) -> PostWork:
+    """Return the work of an act.run; ``windows`` along y and x if it pools. Of ``whole`` sums each byte is a value."""
+    each_sum = SUM_BYTES if whole else 1
+    lanes, vector, channels = each_sum * machine.lanes, machine.post_lanes, each_sum * channels
     pixels = rows * width
     steps = np.ones((rows, width), np.int64)
     read, written = pixels if residual else 0, pixels

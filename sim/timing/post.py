@@ -60,11 +60,12 @@ class PostTiming:
         windows = self._windows() if operands["pooled"] else None
         seek = max(window.padding // window.stride for window in windows) if windows is not None else 0
         work = post_work(shared.machine, operands["rows"], cfg["width"], operands["channels"], windows,
-                         winograd=bool(operands["winograd"]), residual=residual)
+                         winograd=bool(operands["winograd"]), residual=residual, whole=bool(operands["whole"]))
         self._share = Share({"requantized": work.requantized, "residual_added": work.requantized * residual,
                              "table_read": work.requantized * table,
                              "result_read": work.read, "result_written": work.written})
-        slow = operands["winograd"] or operands["pooled"] or (residual and residual_interval(shared.machine) > 1)
+        slow = (any(operands[name] for name in ("winograd", "pooled", "whole"))
+                or (residual and residual_interval(shared.machine) > 1))
         steady = shared.now + DRAIN_SEEN if shared.machine.takes_whole_tiles and not slow else None
         self._end = shared.coupling.drain(shared.now + COMMAND_GAP + seek, work.cycles, partial(self._scheduled, work),
                                           steady)

@@ -43,11 +43,14 @@ class Bench:
     def _groups(self):
         for run in self.program.runs:
             for group, tiles in self.program.reference.groups(run):
-                wanted = {(tile, pixel, slice_)
-                          for tile, place in enumerate(tiles)
-                          for pixel, _, _ in self.program.reference.pixels(run, place)
-                          for slice_ in range(self.machine.lanes // self.machine.post_lanes)
-                          if group * self.machine.lanes + slice_ * self.machine.post_lanes < run.layer.channels}
+                post = self.machine.post_lanes
+                wanted = Counter()
+                for tile, place in enumerate(tiles):
+                    for pixel, _, _ in self.program.reference.pixels(run, place):
+                        for slice_ in range(self.machine.lanes // post):
+                            here = min(post, run.layer.channels - group * self.machine.lanes - slice_ * post)
+                            if here > 0:
+                                wanted[tile, pixel, slice_] = -(-4 * here // post) if run.layer.whole else 1
                 yield run, group, tiles, wanted
 
     def set(self, name, value):
@@ -184,7 +187,9 @@ class Bench:
             request = self.members["sums_request"].from_bits(self.get("sums_request__payload"))
             run, group, tiles, wanted = self.groups[0]
             assert request.winograd == run.layer.winograd
-            wanted.remove((request.tile, request.pixel, request.slice))
+            asked = request.tile, request.pixel, request.slice
+            assert wanted[asked] > 0, f"{asked} was requested too often"
+            wanted[asked] -= 1
             run.requests.append(self.cycle)
             y, x = tiles[request.tile]
             first = group * self.machine.lanes + request.slice * self.machine.post_lanes
@@ -193,7 +198,7 @@ class Bench:
                 for lane in range(self.machine.post_lanes)]
         if self.get("sums_done"):
             _, _, _, wanted = self.groups.popleft()
-            assert not wanted, f"a group was released before {sorted(wanted)} were requested"
+            assert not +wanted, f"a group was released before {sorted(+wanted)} were requested"
             self.produced -= 1
 
     def sample_buffer(self):
@@ -240,12 +245,13 @@ async def random_commands(dut):
 
 
 def outputs(runs):
-    """Return the number of values of runs before the pooling."""
-    return sum(run.rows * run.layer.width * run.layer.channels for run in runs)
+    """Return the number of values of runs before the pooling; bytes of whole sums count as such."""
+    return sum(run.rows * run.layer.width * run.layer.pixel_bytes for run in runs)
 
 
 TIMED = {
     "plain": None,
+    "whole": None,
     "residual": None,
     "table": None,
     "residual_table": None,
@@ -265,10 +271,11 @@ async def rates(dut):
         for winograd in (False, True):
             program = Program(machine, 0)
             layer = program.layer(width=8, channels=machine.lanes + machine.post_lanes, winograd=winograd, pool=pool,
-                                  residual="residual" in kind, table=2 if "table" in kind else None)
+                                  residual="residual" in kind, table=2 if "table" in kind else None,
+                                  whole=kind == "whole")
             layer = replace(layer, table_first=kind.endswith("first"))
             for _ in range(2):
-                program.run(layer, 6)
+                program.run(layer, 1 if layer.whole else 6)
             bench = Bench(dut, program, 0.0)
             await bench.start()
             await bench.execute(deadline=20_000)

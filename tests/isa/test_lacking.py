@@ -28,6 +28,7 @@ def test_presets_have_every_variant(machine):
     ({"value_tables": False}, {"ldw.table"}),
     ({"residual_adder": False}, {"lda.residual", "act.set_residual_scale", "act.set_residual_offset"}),
     ({"max_pooling": False}, {"pool.window"}),
+    ({"whole_sums": False}, set()),
     ({"chaining": False}, {"sta.linear", "sta.blocked"}),
 ])
 def test_a_unit_left_out_takes_its_variants_along(change, missing):
@@ -41,6 +42,7 @@ def test_a_unit_left_out_takes_its_variants_along(change, missing):
     ({"residual_adder": False}, ("act", "run"), "residual"),
     ({"max_pooling": False}, ("act", "run"), "pooled"),
     ({"value_tables": False}, ("act", "run"), "table"),
+    ({"whole_sums": False}, ("act", "run"), "whole"),
     ({"paired_rows": False}, ("conv", "set_kernel_step"), "pair_words"),
 ])
 def test_operands_that_need_a_unit_must_be_zero(change, command, operand):

@@ -67,6 +67,7 @@ def set_parameters(engine, count, seed=1):
     return parameters
 
 
+WHOLE = {"zero_point": 0, "low": -128, "high": 127}
 CLAMP = {"zero_point": 3, "low": -100, "high": 90}
 OUTPUT = {"width": 5, "pixel_step": 13, "row_step": 120}
 

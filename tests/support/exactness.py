@@ -110,6 +110,6 @@ def _given(info: TensorInfo, array: np.ndarray) -> np.ndarray:
 
 
 def _output(info: TensorInfo, tensor: np.ndarray) -> np.ndarray:
-    if info.dtype == "int8":
+    if info.dtype == "int8" or info.channels is not None:
         return dequantise_output(info, tensor)
     return tensor.reshape(info.onnx_shape)

@@ -42,6 +42,12 @@ class Layer:
     residual: dict | None = None
     table: int | None = None
     table_first: bool = False
+    whole: bool = False
+
+    @property
+    def pixel_bytes(self):
+        """Bytes that a pixel of the result takes."""
+        return 4 * self.channels if self.whole else self.channels
 
 
 @dataclass
@@ -111,7 +117,8 @@ class Reference:
                     for first in range(group * machine.lanes, min(layer.channels, (group + 1) * machine.lanes),
                                        machine.post_lanes):
                         windows = list(self.windows(layer, y, x))
-                        steps.append(max(1, len(windows)))
+                        here = min(machine.post_lanes, layer.channels - first)
+                        steps += [1] * -(-4 * here // machine.post_lanes) if layer.whole else [max(1, len(windows))]
                         for channel in range(first, min(first + machine.post_lanes, layer.channels)):
                             self.output(run, memory, y, x, channel, windows)
         return steps
@@ -139,6 +146,11 @@ class Reference:
 
     def output(self, run, memory, y, x, channel, windows):
         layer = run.layer
+        if layer.whole:
+            total = run.sums[y, x, channel] + self.parameters[self._place(run, y, x, channel)]["bias"]
+            address = run.base + y * layer.row_step + x * layer.pixel_step + 4 * channel
+            memory[address:address + 4] = (total % (1 << 32)).to_bytes(4, "little")
+            return
         q = requantise(run.sums[y, x, channel], **self.parameters[self._place(run, y, x, channel)], **layer.clamp)
         if layer.residual is None or layer.table_first:
             q = self.mapped(layer, q)
@@ -189,17 +201,18 @@ class Program:
                 "offset_negative": rng.randrange(2), "unsigned": rng.randrange(2),
                 "low": min(low, 0), "high": max(high, 1), "own_second": rng.randrange(2)}
 
-    def layer(self, *, pool=None, residual=False, table=None, **fixed):
+    def layer(self, *, pool=None, residual=False, table=None, whole=False, **fixed):
         """Send the set commands of a layer; ``table`` is the slot of its value table."""
         rng, machine = self.rng, self.machine
         low, high = sorted(rng.randint(-128, 127) for _ in range(2))
-        if rng.random() < 0.7:
+        if rng.random() < 0.7 or whole:
             low, high = -128, 127
         channels = fixed.pop("channels", None) or rng.randint(1, 3 * machine.lanes + 2)
         layer = Layer(width=fixed.pop("width", None) or rng.randint(1, 9), channels=channels,
-                      pixel_step=channels + rng.choice((0, 0, 1, 5)), row_step=0,
+                      pixel_step=(4 if whole else 1) * channels + rng.choice((0, 0, 1, 5)), row_step=0,
                       winograd=fixed.pop("winograd", rng.random() < 0.5),
-                      clamp={"zero_point": rng.randint(-128, 127), "low": low, "high": high}, pool=pool, table=table)
+                      clamp={"zero_point": 0 if whole else rng.randint(-128, 127), "low": low, "high": high},
+                      pool=pool, table=table, whole=whole)
         width = pool.width if pool else layer.width
         layer.row_step = layer.pixel_step * width + rng.choice((0, 3))
         self.set_output(layer)
@@ -225,7 +238,7 @@ class Program:
 
     def fits(self, layer, rows):
         """Whether the result of ``rows`` rows fits a region."""
-        return rows * layer.row_step + layer.channels <= REGION
+        return rows * layer.row_step + layer.pixel_bytes <= REGION
 
     def run(self, layer, rows):
         """Send act.run."""
@@ -233,12 +246,13 @@ class Program:
         result_rows = layer.pool.rows if layer.pool else rows
         assert self.fits(layer, result_rows)
         start = self.start(len(self.runs))
-        base = start + rng.randint(0, REGION - result_rows * layer.row_step - layer.channels)
+        base = start + rng.randint(0, REGION - result_rows * layer.row_step - layer.pixel_bytes)
         lanes = -(-layer.channels // machine.lanes) * machine.lanes
         each = machine.channel_parameters if layer.winograd else 1
         parameter_base = rng.randrange(0, machine.parameter_channels - each * lanes + 1, each * machine.lanes)
         # Sums of every lane of every tile, also of those that have no output.
-        sums = {(y, x, c): rng.randint(-20000, 20000)
+        most = (1 << 31) - 5000 if layer.whole and rng.random() < 0.5 else 20000
+        sums = {(y, x, c): rng.randint(-most, most)
                 for y in range(rows + 1) for x in range(layer.width + 1) for c in range(lanes)}
         run = Run(layer, len(self.runs), base, rows, parameter_base, sums)
         end = start + REGION
@@ -254,7 +268,7 @@ class Program:
             base=base, rows=rows, winograd=layer.winograd, parameter_base=parameter_base,
             channels=layer.channels, residual=layer.residual is not None, pooled=layer.pool is not None,
             table=layer.table is not None, table_slot=layer.table or 0,
-            table_first=layer.table_first))
+            table_first=layer.table_first, whole=layer.whole))
         self.runs.append(run)
 
 
@@ -279,8 +293,9 @@ def random_program(machine, seed, layers):
     rng = program.rng
     for _ in range(layers):
         width, rows = rng.randint(1, 9), rng.randint(1, 7)
-        kind = rng.choice(("plain", "pooled", "residual"))
-        layer = program.layer(width=width, residual=kind == "residual", table=rng.choice((None, *range(TABLES))),
+        kind = rng.choice(("plain", "pooled", "residual", *(("whole",) if machine.whole_sums else ())))
+        table = None if kind == "whole" else rng.choice((None, *range(TABLES)))
+        layer = program.layer(width=width, residual=kind == "residual", table=table, whole=kind == "whole",
                               pool=random_pool(rng, width, rows) if kind == "pooled" else None)
         layer = replace(layer, table_first=kind == "residual" and rng.random() < 0.5)
         for _ in range(rng.randint(1, 3)):
@@ -292,7 +307,7 @@ def random_program(machine, seed, layers):
                 program.commands.append(encode("pool", "window", **vars(layer.pool)))
             else:
                 rows = rng.randint(1, 7)
-            if rng.random() < 0.3:  # another table, or none
+            if rng.random() < 0.3 and not layer.whole:  # another table, or none
                 layer = replace(layer, table=rng.choice((None, *range(TABLES))))
             if rng.random() < 0.3:  # before the residual, or behind it; without one it means nothing
                 layer = replace(layer, table_first=not layer.table_first)

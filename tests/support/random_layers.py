@@ -7,6 +7,7 @@ import numpy as np
 
 from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.compiler.network.layers import Layer, MaxPooling, Network, Requantisation, Residual, TensorInfo
+from tilewright.compiler.network.strided_views import whole_place
 from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
 from tilewright.isa.machine import Machine
 
@@ -207,14 +208,33 @@ def with_tables(network: Network, every: int = 1) -> Network:
     return replace(network, layers=layers)
 
 
+def random_whole_layer(rng: np.random.Generator) -> Layer:
+    """Return a convolution that leaves its sums whole."""
+    while (layer := random_layer(rng, 12, 40)).kind != "conv":
+        pass
+    return with_whole_sums(layer)
+
+
+def with_whole_sums(layer: Layer) -> Layer:
+    """Return a convolution with its sums whole, and nothing behind them."""
+    channels, height, width = layer.conv_shape
+    return replace(layer, residual=None, pool=None, table=None, table_first=False, whole=True,
+                   out_shape=(4 * channels, height, width),
+                   requantisation=Requantisation(scale=np.ones(channels, np.float32), zero_point=0))
+
+
 def network_of(layer: Layer) -> Network:
-    """Return the network that consists of ``layer``."""
+    """Return the network that consists of ``layer``; whole sums lie in a tensor of int32, which is the output."""
     infos = [TensorInfo(name=layer.input, shape=layer.in_shape, scale=np.float32(1), zero_point=0)]
     if layer.residual:
         infos.append(TensorInfo(name=layer.residual.tensor, shape=layer.conv_shape, scale=np.float32(1), zero_point=0))
     output = TensorInfo(name=layer.output, shape=layer.out_shape, scale=np.float32(1), zero_point=0)
+    parts = []
+    if layer.whole:
+        parts = [replace(output, place=whole_place("sums", layer.out_shape))]
+        output = replace(output, name="sums", shape=layer.conv_shape, dtype="int32", dims=(1, *layer.conv_shape))
     return Network(name=layer.name, layers=(layer,), inputs=tuple(infos), outputs=(output,),
-                   tensors={info.name: info for info in (*infos, output)})
+                   tensors={info.name: info for info in (*infos, output, *parts)})
 
 
 def random_machine(rng: np.random.Generator, *, any_array: bool = False) -> Machine:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.support.random_layers import fitting_layers, network_of, random_narrow_layer
+from tests.support.random_layers import fitting_layers, network_of, random_narrow_layer, random_whole_layer
 from tests.support.rtl import execute_rtl
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.layers import Layer, MaxPooling, Network, TensorInfo
@@ -22,7 +22,8 @@ def side_by_side(layers: Sequence[Layer]) -> Network:
     outputs: list[TensorInfo] = []
     for index, layer in enumerate(layers):
         alone = network_of(layer)
-        infos = {name: replace(info, name=f"{name} {index}") for name, info in alone.tensors.items()}
+        infos = {name: replace(info, name=f"{name} {index}", place=info.place and replace(
+            info.place, parent=f"{info.place.parent} {index}")) for name, info in alone.tensors.items()}
         residual = layer.residual and replace(layer.residual, tensor=f"{layer.residual.tensor} {index}")
         renamed.append(replace(layer, name=f"{layer.name} {index}", input=f"{layer.input} {index}",
                                output=f"{layer.output} {index}", residual=residual))
@@ -34,12 +35,13 @@ def side_by_side(layers: Sequence[Layer]) -> Network:
 
 
 def random_side_by_side(machine: Machine, seed: int, count: int = 12) -> tuple[Network, dict[str, np.ndarray]]:
-    """Return layers side by side, among them some with a table and with tables before a pooling, and their inputs."""
+    """Return layers side by side, and their inputs: some with a table, with one before a pooling, with whole sums."""
     rng = np.random.default_rng(seed)
     layers = fitting_layers(rng, machine, count) + fitting_layers(rng, machine, 2, random_narrow_layer)
     for index in range(0, count, 3):
         layers[index] = replace(layers[index], table=rng.integers(-128, 128, 256).astype(np.int8))
     layers[1] = _with_pool(layers[1])
+    layers += fitting_layers(np.random.default_rng(seed + 1000), machine, 2, random_whole_layer)
     network = side_by_side(layers)
     return network, {info.name: rng.integers(-128, 128, info.shape, dtype=np.int8) for info in network.inputs}
 

@@ -57,6 +57,7 @@ from tilewright.compiler.network.movements import (
     ViewMove,
 )
 from tilewright.compiler.network.places import PlacementStep, TensorPart, copy_layer, place_tensors
+from tilewright.compiler.network.strided_views import whole_place
 from tilewright.compiler.network.transposed import TransposedConvolution
 from tilewright.compiler.passes.lower.average_numbers import average_numbers
 from tilewright.compiler.passes.lower.build_core import (
@@ -69,6 +70,7 @@ from tilewright.compiler.passes.lower.build_core import (
     is_core,
 )
 from tilewright.compiler.passes.lower.build_product import product_layer
+from tilewright.isa.machine import SUM_BYTES
 from tilewright.isa.numerics import pack_scale, wrap
 
 __all__ = ["build_network"]
@@ -164,7 +166,7 @@ class _Build:
             return flat_info(tensor)
         if name in self.aliased and (len(shape) not in (2, 4) or shape[0] != 1):
             return core_info(tensor)
-        return core_info(tensor) if name in self.core else tensor_info(tensor)
+        return core_info(tensor) if name in self.core or tensor.dtype == "int32" else tensor_info(tensor)
 
     def border(self, name: str, border: Tensor, public: str) -> TensorInfo:
         """Return a tensor that stands for an input or output of the model, which users know as ``public``."""
@@ -194,8 +196,11 @@ class _Build:
             if node is None:
                 raise UnsupportedModelError(
                     f"Output {public!r} must be computed by the model, not be an input or constant")
-            source = node.inputs[0] if isinstance(node.operator, Dequantize) else name
-            found.append(self.border(source, self.graph.tensors[name], public))
+            if isinstance(node.operator, Dequantize):
+                info = self.border(node.inputs[0], self.graph.tensors[name], public)
+                found.append(replace(info, channels=node.operator.channels))
+            else:
+                found.append(self.border(name, self.graph.tensors[name], public))
         return tuple(found)
 
     def data_inputs(self, node: Node) -> tuple[str, ...]:
@@ -223,6 +228,8 @@ class _Build:
                 names = *node.inputs[:2], operator.own_output or node.output, node.output
                 types = tuple(tensor_info(self.graph.tensors[each]) for each in names)
                 return [product_layer(node, operator, name, types)]
+            case QConv(whole=True) as operator:
+                return [self.whole(node, operator, name)]
             case OneLayer() as operator:
                 return [self.layer(node, operator, name)]
             case QConcat(axis):
@@ -289,6 +296,20 @@ class _Build:
             table=operator.table, exact=operator.exact).steps()
         self.parts |= tensors
         return steps
+
+    def whole(self, node: Node, operator: QConv, name: str) -> Layer:
+        """Return the layer that writes whole sums: their bytes, as channels of a part that is all of their tensor."""
+        sums = self.info(node.output)
+        levels = Tensor(f"{sums.name} values", (1, 1), "int8", np.float32(1), 0)
+        graph = self.graph.with_tensors(levels)
+        layer = _Build(graph).layer(node.with_(output=levels.name), operator, name)
+        channels, height, width = layer.conv_shape
+        shape = SUM_BYTES * channels, height, width
+        part = TensorInfo(name=f"{sums.name} bytes", shape=shape, scale=np.float32(1), zero_point=0,
+                          place=whole_place(sums.name, shape))
+        self.parts[part.name] = part
+        return replace(layer, output=part.name, out_shape=shape, whole=True, requantisation=Requantisation(
+            scale=np.ones(channels, np.float32), zero_point=0))
 
     def layer(self, node: Node, operator: OneLayer, name: str) -> Layer:
         """Return a layer of the datapath."""

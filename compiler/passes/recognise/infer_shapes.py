@@ -44,7 +44,7 @@ class InferShapes(Pass):
     """Give every tensor a shape, and every operator over a window an exact one.
 
     Pads are then (top, left, bottom, right) and the window fits a whole number of times, also where the model says
-    ``auto_pad`` or ``ceil_mode``.
+    ``auto_pad`` or ``ceil_mode``. Whole sums keep their shape: they may be seen in another than the product's.
     """
 
     def apply(self, graph: Graph) -> Graph:
@@ -54,7 +54,8 @@ class InferShapes(Pass):
         for node in graph.nodes:
             if isinstance(node.operator, IntegerOperator):
                 node, shape = _infer(graph, tensors, node, node.operator)
-                tensors[node.output] = replace(tensors[node.output], shape=shape)
+                if not _keeps_shape(node.operator):
+                    tensors[node.output] = replace(tensors[node.output], shape=shape)
             nodes.append(node)
         return graph.with_(nodes=nodes, tensors=tensors)
 
@@ -63,6 +64,12 @@ class InferShapes(Pass):
                  if isinstance(node.operator, Windowed) and not isinstance(node.operator.window, ExactWindow)]
         if wrong:
             raise PassError(f"Windows must all be stated, not left out in {', '.join(wrong)}")
+
+
+def _keeps_shape(operator: GraphOperator) -> bool:
+    """Tell whether whole sums, or what they are at the border, may be seen in another shape than the product's."""
+    return (isinstance(operator, QConv | QDense) and operator.whole) or (
+        isinstance(operator, Dequantize) and operator.channels is not None)
 
 
 def _check_batches(graph: Graph) -> None:

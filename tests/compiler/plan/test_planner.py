@@ -196,7 +196,7 @@ def test_a_plan_fits_its_machine_and_covers_the_output(seed):
             needed = part_bytes(block, tile, layer, plan.nest) if plan.splits_input \
                 else input_bytes(tile, layer, plan.nest)
             assert needed <= machine.activation_bytes
-            assert result_bytes(tile, block.channels) <= machine.result_bytes
+            assert result_bytes(tile, layer, block.channels) <= machine.result_bytes
             assert block_words(block, plan.nest, machine) <= machine.weight_words
             assert block.channels <= machine.parameter_channels
     assert (covered == 1).all()

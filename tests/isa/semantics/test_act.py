@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from tests.support.coprocessor_state import CLAMP, MACHINES, OUTPUT, engine_of, run, set_parameters, sums_for
+from tests.support.coprocessor_state import CLAMP, MACHINES, OUTPUT, WHOLE, engine_of, run, set_parameters, sums_for
 from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.isa import numerics
 from tilewright.isa.memory import MAIN_BASE
+from tilewright.sim.values.executor import CommandFailedError
 
 
 @MACHINES
@@ -25,6 +26,39 @@ def test_act_requantises_and_drops_what_is_outside(machine, winograd):
     run(engine, ("act.set_output", OUTPUT), ("act.set_clamp", CLAMP),
         ("act.run", {"base": 40, "rows": rows, "winograd": winograd, "parameter_base": first, "channels": channels}))
     np.testing.assert_array_equal(engine.state.results, expected)
+
+
+@MACHINES
+@pytest.mark.parametrize("winograd", [0, 1])
+def test_act_leaves_whole_sums(machine, winograd):
+    engine = engine_of(machine)
+    biases = [each["bias"] for each in set_parameters(engine, 64)]
+    rows, channels, first = 3, 11, machine.lanes
+    sums = sums_for(engine, winograd, rows, channels)
+    sums[0, 0, :2] = -(1 << 31), (1 << 31) - 1
+    expected = engine.state.results.copy()
+    for y in range(rows):
+        for x in range(5):
+            for n in range(channels):
+                place = 40 + 240 * y + 47 * x + 4 * n
+                total = (int(sums[y, x, n]) + biases[first + n]) % (1 << 32)
+                expected[place:place + 4] = np.frombuffer(total.to_bytes(4, "little"), np.int8)
+    run(engine, ("act.set_output", OUTPUT | {"pixel_step": 47, "row_step": 240}), ("act.set_clamp", WHOLE), (
+        "act.run", {"base": 40, "rows": rows, "winograd": winograd, "parameter_base": first, "channels": channels,
+                    "whole": 1}))
+    np.testing.assert_array_equal(engine.state.results, expected)
+
+
+@pytest.mark.parametrize(("clamp", "operands"), [
+    ({"zero_point": 1}, {}), ({"low": -127}, {}), ({"high": 126}, {}), ({}, {"table": 1}), ({}, {"residual": 1}),
+    ({}, {"pooled": 1})])
+def test_nothing_may_change_whole_sums(clamp, operands):
+    engine = engine_of(WINOGRAD_MACHINES["base"])
+    set_parameters(engine, 8)
+    sums_for(engine, 0, 2, 6)
+    settings = ("act.set_output", OUTPUT), ("act.set_clamp", WHOLE | clamp)
+    with pytest.raises(CommandFailedError, match="whole sums"):
+        run(engine, *settings, ("act.run", {"base": 40, "rows": 2, "channels": 6, "whole": 1} | operands))
 
 
 @pytest.mark.parametrize(("own_second", "unsigned"), [(0, 0), (1, 0), (0, 1)])

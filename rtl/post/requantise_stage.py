@@ -1,0 +1,69 @@
+"""The requantisers of post-processing, one for each of its lanes, and the bytes of whole sums in place of values."""
+
+from dataclasses import dataclass, field
+
+from amaranth import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.lib.data import ArrayLayout, View
+from amaranth.lib.wiring import PureInterface
+
+from tilewright.isa.machine import SUM_BYTES, Machine
+from tilewright.rtl.arithmetic.requantise import MANTISSA_BITS, Requantise
+from tilewright.rtl.post.parameter_buffer import ParameterBuffer
+
+__all__ = ["Arrived", "requantise_sums"]
+
+
+_ONE = 1 << MANTISSA_BITS - 1
+
+
+def _nothing() -> Value:
+    return Const(0)
+
+
+@dataclass(slots=True)
+class Arrived:
+    """What is known of sums as they arrive: the number of values, and whether these are bytes of whole sums.
+
+    A cycle later ``part`` tells which quarter of the bytes it is, and ``takes`` again whether these are meant.
+    """
+
+    count: Value = field(default_factory=_nothing)
+    whole: Value = field(default_factory=_nothing)
+    part: Value = field(default_factory=_nothing)
+    takes: Value = field(default_factory=_nothing)
+
+
+def requantise_sums(m: Module, machine: Machine, response: PureInterface, parameters: ParameterBuffer, clamp: View,
+                    arrived: Arrived) -> tuple[Value, Signal]:
+    """Requantise the first of the sums of ``response``; return the values, which stay, and when the next have come."""
+    value = Signal(ArrayLayout(signed(8), machine.post_lanes), reset_less=True)
+    units: list[Requantise] = []
+    for lane in range(machine.post_lanes):
+        m.submodules[f"requantize_{lane}"] = unit = Requantise(unsigned(0), whole=machine.whole_sums)
+        channel = parameters.data[lane]
+        m.d.comb += [
+            unit.i.valid.eq(response.valid & (arrived.whole | (lane < arrived.count))),
+            unit.i.payload.acc.eq(response.payload[lane]),
+            unit.i.payload.bias.eq(channel.bias),
+            # A byte may be that of another channel than the unit's, which there may not be: its scale is 1.
+            unit.i.payload.mantissa.eq(Mux(arrived.whole, _ONE, channel.mantissa)),
+            unit.i.payload.shift.eq(Mux(arrived.whole, MANTISSA_BITS - 1, channel.shift)),
+            *(unit.i.payload[name].eq(clamp[name]) for name in ("zero_point", "low", "high")),
+        ]
+        units.append(unit)
+        with m.If(unit.o.valid):
+            m.d.sync += value[lane].eq(unit.o.payload.value)
+    if machine.whole_sums:
+        _choose_bytes(m, units, arrived)
+    comes = Signal(name="comes")
+    m.d.sync += comes.eq(units[0].o.valid)  # there is always a first
+    return Cat(value), comes
+
+
+def _choose_bytes(m: Module, units: list[Requantise], arrived: Arrived) -> None:
+    """Give each unit its byte of the sums of all: a vector of bytes is a quarter of theirs."""
+    lanes = len(units)
+    for lane, unit in enumerate(units):
+        places = [divmod(part * lanes + lane, SUM_BYTES) for part in range(SUM_BYTES)]
+        choices = Cat(units[source].total.word_select(byte, 8) for source, byte in places)
+        m.d.comb += [unit.byte.eq(choices.word_select(arrived.part, 8)), unit.takes_byte.eq(arrived.takes)]
