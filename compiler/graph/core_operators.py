@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 from tilewright.compiler.graph.onnx_operators import OnnxOperator
 
-__all__ = ["CoreLogSoftmax", "CoreLookUp", "CoreNormalisation", "CoreOperator", "CoreResponse", "CoreSoftmax"]
+__all__ = [
+    "CoreChain", "CoreHalves", "CoreLogSoftmax", "CoreLookUp", "CoreNormalisation", "CoreOperator", "CoreResponse",
+    "CoreSoftmax",
+]
 
 
 @dataclass(frozen=True)
@@ -12,6 +15,20 @@ class CoreOperator(OnnxOperator):
     """One step of the host core, of several ONNX operators; ``exact`` tells whether ONNX Runtime gives the same."""
 
     exact: bool = True
+
+
+@dataclass(frozen=True)
+class CoreChain(CoreOperator):
+    """Operators that compute each element by itself, one behind the other."""
+
+    op_type: str = "Chain"
+
+
+@dataclass(frozen=True)
+class CoreHalves(CoreOperator):
+    """Levels less a zero point of run time, as two int8 halves: what the first less the second is."""
+
+    op_type: str = "HalvesOfLevels"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxClip,
     OnnxConcat,
     OnnxConv,
+    OnnxConvInteger,
     OnnxConvTranspose,
     OnnxDepthToSpace,
     OnnxDequantizeLinear,
@@ -27,6 +28,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxIdentity,
     OnnxLeakyRelu,
     OnnxMatMul,
+    OnnxMatMulInteger,
     OnnxMax,
     OnnxMaxPool,
     OnnxMul,
@@ -92,7 +94,8 @@ _BINARY: dict[str, type[OnnxOperator]] = {
 _CLASSES: dict[str, type[OnnxOperator]] = {
     **_UNARY, **_BINARY, "ReduceMin": OnnxReduction, **dict.fromkeys(("ArgMax", "ArgMin"), OnnxPosition),
     **_by_name(
-        OnnxConv, OnnxConvTranspose, OnnxGemm, OnnxMatMul, OnnxAveragePool, OnnxGlobalAveragePool, OnnxReduceMax,
+        OnnxConv, OnnxConvInteger, OnnxConvTranspose, OnnxGemm, OnnxMatMul, OnnxMatMulInteger,
+        OnnxAveragePool, OnnxGlobalAveragePool, OnnxReduceMax,
         OnnxReduceMean, OnnxReduceSum, OnnxMaxPool, OnnxGlobalMaxPool, OnnxBatchNormalization, OnnxFlatten,
         OnnxReshape, OnnxSqueeze, OnnxUnsqueeze, OnnxIdentity, OnnxDropout, OnnxCast, OnnxWhere, OnnxSoftmax,
         OnnxConcat, OnnxSlice, OnnxResize, OnnxUpsample, OnnxPad, OnnxTranspose, OnnxDepthToSpace, OnnxSpaceToDepth,

@@ -13,14 +13,14 @@ from tilewright.compiler.graph.node import GraphOperator
 
 __all__ = [
     "Attribute", "OnnxAdd", "OnnxArithmetic", "OnnxAveragePool", "OnnxBatchNormalization", "OnnxBinary", "OnnxCast",
-    "OnnxClip", "OnnxConcat", "OnnxConv", "OnnxConvTranspose", "OnnxDepthToSpace", "OnnxDequantizeLinear", "OnnxDiv",
-    "OnnxDropout", "OnnxExpand", "OnnxFlatten", "OnnxGather", "OnnxGelu", "OnnxGemm", "OnnxGemmLike",
-    "OnnxGlobalAveragePool", "OnnxGlobalMaxPool", "OnnxIdentity", "OnnxLeakyRelu", "OnnxMatMul", "OnnxMax",
-    "OnnxMaxPool", "OnnxMoving", "OnnxMul", "OnnxOperator", "OnnxPRelu", "OnnxPad", "OnnxPosition", "OnnxPow",
-    "OnnxQuantizeLinear", "OnnxQuickGelu", "OnnxReduceMax", "OnnxReduceMean", "OnnxReduceSum", "OnnxReduction",
-    "OnnxRelu", "OnnxReshape", "OnnxResize", "OnnxRowProduct", "OnnxSlice", "OnnxSoftmax", "OnnxSpaceToDepth",
-    "OnnxSqueeze", "OnnxSub", "OnnxTile", "OnnxTranspose", "OnnxUnary", "OnnxUnsqueeze", "OnnxUpsample", "OnnxView",
-    "OnnxWhere", "OnnxWindowed", "type_name",
+    "OnnxClip", "OnnxConcat", "OnnxConv", "OnnxConvInteger", "OnnxConvTranspose", "OnnxDepthToSpace",
+    "OnnxDequantizeLinear", "OnnxDiv", "OnnxDropout", "OnnxExpand", "OnnxFlatten", "OnnxGather", "OnnxGelu", "OnnxGemm",
+    "OnnxGemmLike", "OnnxGlobalAveragePool", "OnnxGlobalMaxPool", "OnnxIdentity", "OnnxLeakyRelu", "OnnxMatMul",
+    "OnnxMatMulInteger", "OnnxMax", "OnnxMaxPool", "OnnxMoving", "OnnxMul", "OnnxOperator", "OnnxPRelu", "OnnxPad",
+    "OnnxPosition", "OnnxPow", "OnnxQuantizeLinear", "OnnxQuickGelu", "OnnxReduceMax", "OnnxReduceMean",
+    "OnnxReduceSum", "OnnxReduction", "OnnxRelu", "OnnxReshape", "OnnxResize", "OnnxRowProduct", "OnnxSlice",
+    "OnnxSoftmax", "OnnxSpaceToDepth", "OnnxSqueeze", "OnnxSub", "OnnxTile", "OnnxTranspose", "OnnxUnary",
+    "OnnxUnsqueeze", "OnnxUpsample", "OnnxView", "OnnxWhere", "OnnxWindowed", "type_name",
 ]
 
 _T = TypeVar("_T")
@@ -99,6 +99,14 @@ class OnnxConv(OnnxWindowed):
 
 class OnnxRowProduct(OnnxConv):
     """Convolution of 1x1 that stands for a Gemm or MatMul of rows; ``op_type`` is Conv."""
+
+
+class OnnxConvInteger(OnnxWindowed):
+    """Convolution of integers x and weights, less their zero points, in int32."""
+
+
+class OnnxMatMulInteger(OnnxOperator):
+    """Product of stacks of matrices of integers, less their zero points, in int32."""
 
 
 class OnnxConvTranspose(OnnxWindowed):

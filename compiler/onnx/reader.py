@@ -115,8 +115,9 @@ def load(model: str | Path | bytes) -> Graph:
 QONNX_NOTE = "Quant of QONNX is computed as QuantizeLinear, Clip and DequantizeLinear, and compared as such"
 """Of a model that nothing else runs as it is."""
 
-DYNAMIC_NOTE = ("quantised dynamically: ranges are computed at run time, so the host core computes in float around the "
-                "integer products; to use the datapath, give the float model with --calibrate, or use quantize_static")
+DYNAMIC_NOTE = ("quantised dynamically: ranges are computed at run time, so the host core computes in float between "
+                "the integer products of the datapath; to compute all there, give the float model with --calibrate, or "
+                "use quantize_static")
 """Of a model in which nothing was changed."""
 
 

@@ -31,6 +31,7 @@ from tilewright.compiler.passes.fuse.join_parts import JoinParts
 from tilewright.compiler.passes.fuse.raise_above_concat import RaiseAboveConcat
 from tilewright.compiler.passes.images.as_images import AsImages
 from tilewright.compiler.passes.lower.build_layers import build_network
+from tilewright.compiler.passes.lower.fuse_chains import FuseChains
 from tilewright.compiler.passes.lower.fuse_core import FuseCore
 from tilewright.compiler.passes.lower.fuse_levels import FuseLevels
 from tilewright.compiler.passes.lower.recognise_unit import RecogniseUnit
@@ -58,6 +59,7 @@ from tilewright.compiler.passes.recognise.remove_identity import RemoveIdentity
 from tilewright.compiler.passes.recognise.sink_transposes import SinkTransposes
 from tilewright.compiler.passes.recognise.spread_quantisation import SpreadQuantisation
 from tilewright.compiler.passes.recognise.sums.float_products import SumFloatProducts
+from tilewright.compiler.passes.recognise.sums.run_time import SumRunTimeProducts
 from tilewright.isa.extension import BufferUnit, Extension, PostStage
 
 __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
@@ -67,6 +69,7 @@ RECOGNITION = (
     RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), DequantiseImages(), QuantiseInputs(),
     RaiseQuantisation(), PrepareInputs(), SinkDequantisation(), SkipExpand(), RepeatPixels(), TurnImages(),
     QuantiseBetween(), RecogniseTables(), MergeAffine(), RecogniseQOperators(), RecogniseQdq(), SumFloatProducts(),
+    SumRunTimeProducts(),
     SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
@@ -79,7 +82,7 @@ _FUSION = (JoinParts(), RaiseAboveConcat(QClamp), FuseClamp(), JoinParts(), Fuse
            FuseResidualBehindTable(), RaiseAboveConcat(QMaxPool), FusePool())
 """Those → one operator per layer."""
 
-PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION, FuseLevels(), FuseCore(), OrderNodes())
+PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION, FuseLevels(), FuseCore(), FuseChains(), OrderNodes())
 
 
 def _passes(options: Options, extension: Extension | None = None) -> tuple[Pass, ...]:

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from tilewright.compiler.kernels.language.expression import Expression, constant, high, look_up, where
+from tilewright.compiler.kernels.language.expression import Expression, both, constant, high, look_up, where
 
-__all__ = ["LEVEL_CYCLES", "level_of_bits", "smallest_magnitudes"]
+__all__ = ["LEVEL_CYCLES", "RUN_TIME_LEVEL_CYCLES", "level_at_run_time", "level_of_bits", "smallest_magnitudes"]
 
 _INFINITE = 0x7F80_0000
 _SMALLEST_NORMAL = 0x80_0000
@@ -19,6 +19,18 @@ _NEVER = 0x7FFF_FFFF
 
 LEVEL_CYCLES = 35
 """Of a level on the core, measured in RTL on normally distributed numbers: 34 to 36."""
+
+RUN_TIME_LEVEL_CYCLES = 45
+"""The same where the scale is computed while the model runs."""
+
+_FRACTION = 12
+"""Bits of a quotient below its point, by which it is rounded; where they are next to a half, it is divided."""
+
+_LARGEST_SHIFT, _LEAST_SHIFT = 9, -3
+"""Powers of two by which a dividend's exponent is above the scale's: beyond them, every level is a bound or 0."""
+
+_NORMAL_EXPONENTS = 4, 254
+"""Of scales whose quotients are computed in integers."""
 
 _RECIPROCAL_BITS = 53
 """Of the reciprocal of a 24-bit mantissa: the quotient then has 29 bits below its first, and shifts of up to 31."""
@@ -35,6 +47,34 @@ def level_of_bits(x: Expression, scale: float, zero_point: int, dtype: str) -> E
     above, below = bounds.max - zero_point, zero_point - bounds.min
     limits = smallest_magnitudes(np.float32(scale), max(above, below))
     return None if limits is None else _level(x, limits, np.float32(scale), zero_point, dtype)
+
+
+def level_at_run_time(x: Expression, scale: Expression, zero_point: Expression, divided: Expression,
+                      dtype: str) -> Expression:
+    """Return clamp(rne(x / scale) + zero_point) as int8 or uint8 ``dtype``, by a scale that is computed.
+
+    The quotient of the mantissas, 2**29 m / s, comes from the scale's reciprocal, which is the same for a whole tensor.
+    ``divided`` is the same level by a true division, for quotients that lie next to a half, and for anything odd.
+    """
+    bounds = np.iinfo(dtype)
+    bits, word = x.view("int32").named("bits"), scale.view("int32").named("word")
+    size, exponent = (bits & _NEVER).named("size"), (word >> 23).named("exponent")
+    mantissa = ((word & 0x7F_FFFF) | _SMALLEST_NORMAL).cast("int64")
+    reciprocal = (constant(1 << _RECIPROCAL_BITS, "int64") / mantissa).cast("uint32").named("reciprocal")
+    above = ((size >> 23) - exponent).named("above")
+    shift = where(above > _LARGEST_SHIFT, constant(_LARGEST_SHIFT, "int32"),
+                  where(above < _LEAST_SHIFT, constant(_LEAST_SHIFT, "int32"), above))
+    quotient = high(((size << 8) | -2**31).cast("uint32"), reciprocal)
+    fixed = (quotient >> (constant(29 - _FRACTION, "int32") - shift).cast("uint32")).cast("int32")
+    rounded = (fixed + (1 << _FRACTION - 1)).named("rounded")
+    sign = (bits >> 31).named("sign")
+    level = ((((rounded >> _FRACTION) ^ sign) - sign) + zero_point).named("level")
+    bounded = where(level > int(bounds.max), constant(int(bounds.max), "int32"),
+                    where(level < int(bounds.min), constant(int(bounds.min), "int32"), level)).cast(dtype)
+    near = ((rounded + 2) & ((1 << _FRACTION) - 1)) < 4
+    low, high_ = _NORMAL_EXPONENTS
+    known = both(both(exponent >= low, exponent <= high_), size < _INFINITE).named("known")
+    return where(known, where(near, divided, bounded), divided)
 
 
 def _level(x: Expression, limits: np.ndarray, scale: np.float32, zero_point: int, dtype: str) -> Expression:

@@ -5,9 +5,11 @@
 
 as ONNX Runtime's MLAS does it: it bounds the quotient before it rounds it, which gives the same. Where scale and zero
 point are constants, integers of 8 bits need no soft float: dequantising is a table of 256, and quantising compares the
-float's bits with the smallest that give each level (`levels_by_bits.py`).
+float's bits with the smallest that give each level (`levels_by_bits.py`). By one scale that is computed, a quotient in
+integers tells the level of all but those next to a half.
 """
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -16,6 +18,7 @@ import numpy as np
 from tilewright.compiler.kernels.language.checked import Refused, attribute, axis_of, operand
 from tilewright.compiler.kernels.language.expression import (
     Expression,
+    ScalarFunction,
     constant,
     evaluate,
     look_up,
@@ -23,7 +26,12 @@ from tilewright.compiler.kernels.language.expression import (
     variable,
     where,
 )
-from tilewright.compiler.kernels.language.levels_by_bits import LEVEL_CYCLES, level_of_bits
+from tilewright.compiler.kernels.language.levels_by_bits import (
+    LEVEL_CYCLES,
+    RUN_TIME_LEVEL_CYCLES,
+    level_at_run_time,
+    level_of_bits,
+)
 from tilewright.compiler.kernels.language.look_up_run import FloatTable, is_run, look_up_run, look_up_run_cycles
 from tilewright.compiler.kernels.operators.elementwise import ElementwisePerChannel
 from tilewright.isa.machine import MemoryTiming
@@ -70,7 +78,21 @@ def _quantise(call: Call, x: Expression, scale: Expression, zero_point: Expressi
         quick = level_of_bits(x, *known, dtype)
         if quick is not None:
             return quick
+    if dtype in _BYTES and math.prod(call.inputs[1].dims) == 1:
+        zero = _zero(zero_point)
+        return level_at_run_time(x, scale, zero, _DIVIDED[dtype](x, scale, zero.cast("float32")), dtype)
     return saturate((x / scale).named("quotient"), _zero(zero_point), dtype)
+
+
+def _divided(dtype: str) -> ScalarFunction:
+    """Return the function of a float, its scale and its zero point that divides and rounds."""
+    x, scale, zero = (variable(name, "float32") for name in ("x", "scale", "zero"))
+    body = saturate((x / scale).named("quotient"), zero.cast("int32").named("zero_point"), dtype)
+    return ScalarFunction(f"tw_level_{dtype}", f"The {dtype} level of x: x / scale, rounded, plus zero, bounded.",
+                          (x, scale, zero), body)
+
+
+_DIVIDED = {dtype: _divided(dtype) for dtype in _BYTES}
 
 
 def _dequantise(call: Call, x: Expression, scale: Expression, zero_point: Expression | None = None) -> Expression:
@@ -117,8 +139,10 @@ class Quantise(PerAxis):
     """float32 to integers."""
 
     def formula_cycles(self, call: Call, part: Expression) -> float:
-        by_bits = any(node.op == "look_up" for node in nodes(part))
-        return LEVEL_CYCLES if by_bits else super().formula_cycles(call, part)
+        found = {node.op for node in nodes(part)}
+        if "look_up" in found:
+            return LEVEL_CYCLES
+        return RUN_TIME_LEVEL_CYCLES if "call" in found else super().formula_cycles(call, part)
 
 
 class Dequantise(PerAxis, FloatTable):

@@ -66,8 +66,16 @@ def test_a_float_is_quantised_in_integers_where_its_scale_is_known():
         arrays = [x, np.array(scale, np.float32), np.array(1, np.int8)]
         call = call_of("QuantizeLinear", arrays, x.shape, "int8")
         assert (KERNELS["QuantizeLinear"].cycles(call, MemoryTiming(latency_cycles=1)) < 6 * 60) == quick
-        assert KERNELS["QuantizeLinear"].cycles(call_of("QuantizeLinear", arrays, x.shape, "int8", known=False),
-                                                MemoryTiming(latency_cycles=1)) > 6 * 150
+
+
+def test_a_scale_of_run_time_costs_one_division_and_no_more():
+    cycles = {}
+    for count in (100, 200):
+        arrays = [np.zeros((1, count), np.float32), np.array(0.1, np.float32), np.array(1, np.uint8)]
+        call = call_of("QuantizeLinear", arrays, (1, count), "uint8", known=False)
+        cycles[count] = KERNELS["QuantizeLinear"].cycles(call, MemoryTiming(latency_cycles=1))
+    assert cycles[200] - cycles[100] < 100 * 60
+    assert 200 < 2 * cycles[100] - cycles[200] < 600
 
 
 def test_dequantising_a_tensor_as_it_lies_takes_a_few_cycles_an_element():
