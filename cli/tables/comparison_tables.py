@@ -1,6 +1,6 @@
 """Tables of the findings of ``tilewright compare``."""
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from tilewright.cli.tables.text import plain, short_name

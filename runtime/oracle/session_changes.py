@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, numpy_helper
 
-from tilewright.compiler.passes.recognise.qdq.idle_channels import Levels, without_idle_channels
+from tilewright.compiler.passes.recognise.qdq.idle_channels import LevelRange, without_idle_channels
 
 __all__ = ["Change", "as_the_file_says"]
 
@@ -140,13 +140,13 @@ class _Mending:
             node = readers[0]
         return node
 
-    def _levels(self, node: NodeProto) -> Levels | None:
+    def _levels(self, node: NodeProto) -> LevelRange | None:
         """Return the levels of a QuantizeLinear or DequantizeLinear of one scale and a stated zero point."""
         scale, zero = (self._array(name) for name in (*node.input, "")[1:3])
         if scale is None or zero is None or scale.size != 1 or zero.dtype.kind not in "iu":
             return None
         ends = np.iinfo(zero.dtype)
-        return Levels(float(scale.ravel()[0]), int(zero.ravel()[0]), int(ends.min), int(ends.max))
+        return LevelRange(float(scale.ravel()[0]), int(zero.ravel()[0]), int(ends.min), int(ends.max))
 
     def _dequantised(self, name: str) -> NodeProto | None:
         maker = self._makers.get(name)

@@ -16,7 +16,6 @@ from tilewright.compiler.graph.integer_operators import (
     IntegerOperator,
     QAdd,
     QAverage,
-    QClamp,
     QConv,
     QConvTranspose,
     QDense,

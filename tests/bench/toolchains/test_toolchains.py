@@ -54,7 +54,7 @@ def test_the_list_names_modules_that_are_there_and_each_form_once():
 def test_a_list_that_is_none_is_refused(tmp_path, text, words):
     path = tmp_path / "list.toml"
     path.write_text(text)
-    with pytest.raises(InputError, match=r"List of tools|Limit of a form") as caught:
+    with pytest.raises(InputError) as caught:
         read_tools(path)
     assert words in str(caught.value)
 

@@ -13,7 +13,7 @@ from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.onnx_operators import OnnxGemm
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup
 
-__all__ = ["Levels", "live_weights", "without_idle_channels"]
+__all__ = ["LevelRange", "live_weights", "without_idle_channels"]
 
 _MOST_LEVELS = 2.0**30
 """Of a bias in int32: a sum of products still fits beside it."""
@@ -24,7 +24,7 @@ _SLACK = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
+class LevelRange:
     """The scale of a quantised tensor, its zero point, and its least and largest integer."""
 
     scale: float
@@ -33,8 +33,8 @@ class Levels:
     high: int
 
 
-def without_idle_channels(weights: np.ndarray, scales: np.ndarray, bias: np.ndarray, x: Levels,
-                          y: Levels) -> tuple[np.ndarray, np.ndarray] | None:
+def without_idle_channels(weights: np.ndarray, scales: np.ndarray, bias: np.ndarray, x: LevelRange,
+                          y: LevelRange) -> tuple[np.ndarray, np.ndarray] | None:
     """Return weights and scales in which each idle channel has weights of 0 and a scale at which its bias fits int32.
 
     Parameters
@@ -45,7 +45,7 @@ def without_idle_channels(weights: np.ndarray, scales: np.ndarray, bias: np.ndar
         float32 of shape (1,) or (O,).
     bias : ndarray
         Float, of shape (O,): real numbers.
-    x, y : Levels
+    x, y : LevelRange
         Of the product's input and result.
 
     Returns
@@ -76,7 +76,7 @@ def without_idle_channels(weights: np.ndarray, scales: np.ndarray, bias: np.ndar
     return kept, found
 
 
-def _level(numbers: np.ndarray, y: Levels) -> np.ndarray:
+def _level(numbers: np.ndarray, y: LevelRange) -> np.ndarray:
     """Return the integers that numbers become."""
     return np.clip(np.rint(numbers / y.scale) + y.zero_point, y.low, y.high)
 
@@ -92,7 +92,7 @@ def live_weights(group: QdqGroup, graph: Graph, bias: str, x: Tensor,
     return packed if found is None else found
 
 
-def _levels(tensor: Tensor) -> Levels:
+def _levels(tensor: Tensor) -> LevelRange:
     scale, zero_point = tensor.parameters
     ends = np.iinfo(tensor.dtype)
-    return Levels(float(scale), int(zero_point), int(ends.min), int(ends.max))
+    return LevelRange(float(scale), int(zero_point), int(ends.min), int(ends.max))
