@@ -126,11 +126,6 @@ def _external() -> onnx.ModelProto:
     return proto
 
 
-def _order() -> onnx.ModelProto:
-    return _float(helper.make_node("Relu", ["a"], ["result"], "last"),
-                  helper.make_node("Neg", ["image"], ["a"], "first"))
-
-
 def _tensor() -> onnx.ModelProto:
     return _float(helper.make_node("Relu", ["image"], ["result"], "relu"),
                   shape=(1, 3, 40000, 40000), result=(1, 3, 40000, 40000))
@@ -176,7 +171,6 @@ BROKEN: Mapping[str, tuple[str, Callable[[], onnx.ModelProto | bytes]]] = {
     "empty": ("an empty file", _empty),
     "cut_short": ("a download cut short", _cut_short),
     "cycle": ("two nodes that need each other", _cycle),
-    "order": ("nodes not in order", _order),
     "missing": ("a node reads a tensor that nothing computes", _missing),
     "lstm": ("an operator that is not compiled: LSTM", _lstm),
     "suppression": ("an operator whose result has no fixed shape: NonMaxSuppression", _suppression),
