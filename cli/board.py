@@ -104,12 +104,11 @@ def send(port: Annotated[Path, typer.Option("--port", metavar="DEVICE", show_def
     from tilewright.runtime.oracle.inputs import node_arg
 
     board = board_with(source.path, size)
-    info = board.program.input
-    array = choose_inputs([info], source, input_file).arrays[node_arg(info).name]
+    arrays = choose_inputs(board.program.inputs, source, input_file).arrays
     if (said := ask(port, frame(b""))) != board.program.greeting:
         raise ToolError(f"Board must answer with {board.program.greeting!r}, not {said!r}: give the --model and "
                         f"--machine that its bitstream was built with")
-    answer = answer_of(ask(port, frame_of(board, array)))
+    answer = answer_of(ask(port, frame_of(board, *(arrays[node_arg(info).name] for info in board.program.inputs))))
     typer.echo(f"class {answer.class_}, {answer.cycles:,} cycles, values {' '.join(map(str, answer.values))}")
 
 

@@ -259,8 +259,9 @@ class InferenceSession:
             run_options: object = None, *, wave: Path | Wave | None = None) -> list[np.ndarray]:
         """Return the named outputs, or all, for inputs given by name.
 
-        Inputs are quantised and outputs dequantised as ONNX Runtime does. A model of one image accepts a batch: the
-        images run one after the other, and the outputs are stacked. The report is then that of the last image.
+        Inputs are quantised and outputs dequantised as ONNX Runtime does. Those that no layer reads may be left out. A
+        model of one image accepts a batch: the images run one after the other, and the outputs are stacked. The report
+        is then that of the last image.
 
         Parameters
         ----------

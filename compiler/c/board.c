@@ -141,10 +141,15 @@ static int refuse_cut_short(int received)
     return REFUSED;
 }
 
+static const struct {
+    uint32_t address, bytes;
+} inputs[] = INPUTS, outputs[] = OUTPUTS;
+
 /* Put the bytes of the next frame into main memory and return how many they are; a frame that is not right is REFUSED. */
 static int receive_frame(void)
 {
-    volatile uint8_t *input = (volatile uint8_t *)INPUT_ADDRESS;
+    uint32_t part = 0, left = inputs[0].bytes;
+    volatile uint8_t *input = (volatile uint8_t *)inputs[0].address;
     wait_for_start();
     int length = receive_number();
     if (length == SILENT)
@@ -161,7 +166,13 @@ static int receive_frame(void)
         int byte = receive_soon();
         if (byte == SILENT)
             return refuse_cut_short(i);
-        input[i] = (uint8_t)byte;
+        if (left == 0) {
+            part++;
+            input = (volatile uint8_t *)inputs[part].address;
+            left = inputs[part].bytes;
+        }
+        *input++ = (uint8_t)byte;
+        left--;
         crc = crc_with(crc, (uint8_t)byte);
     }
     int sent = receive_number();
@@ -191,9 +202,9 @@ static void set_windows(void)
 
 static void answer(uint32_t taken)
 {
-    volatile const int8_t *values = (volatile const int8_t *)OUTPUT_ADDRESS;
+    volatile const int8_t *values = (volatile const int8_t *)outputs[0].address;
     uint32_t largest = 0;
-    for (uint32_t i = 1; i < OUTPUT_VALUES; i++)
+    for (uint32_t i = 1; i < outputs[0].bytes; i++)
         if (values[i] > values[largest])
             largest = i;
     LAMPS = LAMP_READY | (largest & 15);
@@ -202,9 +213,12 @@ static void answer(uint32_t taken)
     print(" cycles ");
     print_number((int32_t)taken);
     print(" values");
-    for (uint32_t i = 0; i < OUTPUT_VALUES; i++) {
-        put(' ');
-        print_number(values[i]);
+    for (uint32_t part = 0; part < sizeof outputs / sizeof outputs[0]; part++) {
+        values = (volatile const int8_t *)outputs[part].address;
+        for (uint32_t i = 0; i < outputs[part].bytes; i++) {
+            put(' ');
+            print_number(values[i]);
+        }
     }
     put('\n');
 }

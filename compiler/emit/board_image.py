@@ -9,7 +9,7 @@ import math
 import shutil
 import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,13 +40,13 @@ class BoardError(CompileError):
 class BoardProgram:
     """First contents of the board's memories: of RAM, at 0, and of main memory, at ``MAIN_BASE``; each whole.
 
-    ``input`` is the tensor that frames bring, ``output`` the one that answers tell; ``greeting`` is the first line.
+    ``inputs`` are the tensors that frames bring, ``outputs`` those that answers tell; ``greeting`` is the first line.
     """
 
     ram: bytes
     main: bytes
-    input: TensorInfo
-    output: TensorInfo
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
     greeting: str
 
 
@@ -62,19 +62,23 @@ def compile_for_board(artefact: Artefact, *, cycles_per_bit: int) -> BoardProgra
     Raises
     ------
     BoardError
-        If the model has not one int8 input and one int8 output, each whole and not too large for a frame.
+        If an input or output of the model is not int8 and whole, or the inputs are too large for a frame.
     ToolchainError
         If the program does not fit.
     """
     manifest = artefact.manifest
-    image, output = _only(manifest.inputs, "input"), _only([info.name for info in manifest.outputs], "output")
-    for name in (image, output):
-        _require_whole_int8(manifest.tensors[name][0])
+    inputs = tuple(manifest.tensors[name][0] for name in manifest.inputs)
+    for info in (*inputs, *manifest.outputs):
+        _require_whole_int8(info)
+    frame_bytes = sum(math.prod(info.shape) for info in inputs)
+    if frame_bytes > _MAX_INPUT_BYTES:
+        raise BoardError(f"Inputs of a model on a board must have at most {_MAX_INPUT_BYTES} bytes together, not "
+                         f"{frame_bytes}: use smaller ones, or write the model as C with compile --target baremetal")
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
         for file in ("model.c", "tilewright.h"):
             shutil.copy(artefact.folder / file, folder)
-        (folder / "board_model.h").write_text(_header(artefact, image, output, cycles_per_bit), encoding="utf-8")
+        (folder / "board_model.h").write_text(_header(artefact, inputs, cycles_per_bit), encoding="utf-8")
         compile_elf(folder / "model.c", folder / "board.elf", system=_BOARD,
                     flags=("-Dmain=run_network", f"-I{folder}"),
                     library=any(layer.algorithm == "core" for layer in manifest.layers))
@@ -83,16 +87,8 @@ def compile_for_board(artefact: Artefact, *, cycles_per_bit: int) -> BoardProgra
     for address, content in artefact.images:
         data = content.read_bytes() if isinstance(content, Path) else content
         main[address - MAIN_BASE:address - MAIN_BASE + len(data)] = data
-    info, name, machine = manifest.tensors[image][0], _plain(manifest.model), _plain(manifest.machine.name)
-    greeting = f"ready {name} on {machine}, {math.prod(info.shape)} bytes a frame"
-    return BoardProgram(ram, bytes(main), info, manifest.tensors[output][0], greeting)
-
-
-def _only(names: tuple[str, ...] | list[str], what: str) -> str:
-    if len(names) != 1:
-        raise BoardError(f"Model on a board must have one {what}, not {len(names)}: {', '.join(names)}; write it as "
-                         "C with compile --target baremetal, which takes arrays of inputs and outputs")
-    return names[0]
+    greeting = f"ready {_plain(manifest.model)} on {_plain(manifest.machine.name)}, {frame_bytes} bytes a frame"
+    return BoardProgram(ram, bytes(main), inputs, manifest.outputs, greeting)
 
 
 def _require_whole_int8(info: TensorInfo) -> None:
@@ -101,10 +97,14 @@ def _require_whole_int8(info: TensorInfo) -> None:
                          f"at most {_MAX_INPUT_BYTES} bytes, not {info.dtype} of shape {info.shape}")
 
 
-def _header(artefact: Artefact, image: str, output: str, cycles_per_bit: int) -> str:
+def _header(artefact: Artefact, inputs: Sequence[TensorInfo], cycles_per_bit: int) -> str:
     """Return ``board_model.h``: what ``firmware/board.c`` must know of the model."""
     manifest = artefact.manifest
-    (image_info, image_address), (output_info, output_address) = manifest.tensors[image], manifest.tensors[output]
+
+    def listed(infos: Sequence[TensorInfo]) -> str:
+        places = (f"{{{manifest.tensors[info.name][1]:#x}u, {math.prod(info.shape)}u}}" for info in infos)
+        return f"{{{', '.join(places)}}}"
+
     windows = ", ".join(f"{{{window.base:#x}u, {window.limit:#x}u, {window.readable | window.writable << 1}u}}"
                         for window in manifest.windows)
     return "\n".join((
@@ -115,10 +115,9 @@ def _header(artefact: Artefact, image: str, output: str, cycles_per_bit: int) ->
         f"#define MODEL_NAME {json.dumps(_plain(manifest.model))}",
         f"#define MACHINE_NAME {json.dumps(_plain(manifest.machine.name))}",
         f"#define CYCLES_PER_BIT {cycles_per_bit}",
-        f"#define INPUT_ADDRESS {image_address:#x}u",
-        f"#define INPUT_BYTES {math.prod(image_info.shape)}",
-        f"#define OUTPUT_ADDRESS {output_address:#x}u",
-        f"#define OUTPUT_VALUES {math.prod(output_info.shape)}",
+        f"#define INPUTS {listed(inputs)}",
+        f"#define INPUT_BYTES {sum(math.prod(info.shape) for info in inputs)}",
+        f"#define OUTPUTS {listed(manifest.outputs)}",
         f"#define WINDOWS {{{windows}}}",
         ""))
 

@@ -67,6 +67,10 @@ class Border:
     types: Mapping[str, str] = field(default_factory=dict)
     defaults: tuple[str, ...] = ()
 
+    def type_of(self, name: str, dtype: str) -> str:
+        """Return the type that an input or output has in the model, whose value has ``dtype``."""
+        return self.types.get(name, dtype) if dtype == "float32" else dtype
+
 
 @dataclass(frozen=True, slots=True)
 class Graph:

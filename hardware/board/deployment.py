@@ -4,6 +4,7 @@ The serial protocol is that of ``compiler/c/board.c``: frames to the board, line
 """
 
 import binascii
+import math
 import re
 import tempfile
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ from tilewright.runtime.oracle.onnx_runtime import session
 from tilewright.tools.progress import Steps
 
 __all__ = [
-    "Answer", "Board", "Recognition", "answer_of", "board_with", "frame", "frame_of", "output_of", "recognise_digits",
+    "Answer", "Board", "Recognition", "answer_of", "board_with", "frame", "frame_of", "outputs_of", "recognise_digits",
     "simulate",
 ]
 
@@ -50,7 +51,7 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A board's answer to a frame: the largest value's place, the network's clock cycles, all values as int8."""
+    """A board's answer to a frame: the place of the first output's largest value, clock cycles, all values as int8."""
 
     class_: int
     cycles: int
@@ -80,7 +81,7 @@ def board_with(model: Path, machine: Machine, *, cycles_per_bit: int = CYCLES_PE
     CompileError
         If the model cannot be compiled.
     InputError
-        If it cannot be served by a board: more than one input or output, other types, too large.
+        If it cannot be served by a board: inputs or outputs of other types, too large.
     ToolchainError
         If its program does not fit.
     """
@@ -99,16 +100,18 @@ def frame(payload: bytes) -> bytes:
     return _START + content + binascii.crc_hqx(content, 0xFFFF).to_bytes(2, "little")
 
 
-def frame_of(board: Board, array: np.ndarray) -> bytes:
-    """Return the frame that brings an input, of the model's own type and shape; it is quantised as ONNX Runtime does.
+def frame_of(board: Board, *arrays: np.ndarray) -> bytes:
+    """Return the frame that brings the inputs, in the order of ``BoardProgram.inputs``.
+
+    Each is of the model's own type and shape; it is quantised as ONNX Runtime does.
 
     Raises
     ------
     ValueError
-        If type or shape are another.
+        If type or shape are another, or there are more or fewer.
     """
-    info = board.program.input
-    return frame(to_memory(quantise_input(info, array), info))
+    return frame(b"".join(to_memory(quantise_input(info, array), info)
+                          for info, array in zip(board.program.inputs, arrays, strict=True)))
 
 
 def answer_of(text: str) -> Answer:
@@ -167,10 +170,11 @@ def recognise_digits(model: Path, machine: Machine, digits: int, steps: Steps, *
         raise InputError(f"Number of digits must be in 1..{len(samples.labels)}, not {digits!r}")
     with steps.step(f"Compiling {model.name}"):
         board = board_with(model, machine, cycles_per_bit=cycles_per_bit)
-    wanted = board.program.input
-    if (wanted.onnx_dtype, wanted.onnx_shape) != ("float32", (1, 1, data.SIDE, data.SIDE)):
-        raise InputError(f"Model must take an image of a digit, float32 of shape (1, 1, {data.SIDE}, {data.SIDE}), "
-                         f"not {wanted.onnx_dtype} of shape {wanted.onnx_shape}")
+    wanted, more = board.program.inputs[0], len(board.program.inputs) > 1 or len(board.program.outputs) > 1
+    if more or (wanted.onnx_dtype, wanted.onnx_shape) != ("float32", (1, 1, data.SIDE, data.SIDE)):
+        raise InputError(f"Model must take an image of a digit alone, float32 of shape (1, 1, {data.SIDE}, "
+                         f"{data.SIDE}), and give one output, not take {wanted.onnx_dtype} of shape "
+                         f"{wanted.onnx_shape}{' with others, or give several' if more else ''}")
     images = [samples.images[i:i + 1] for i in range(digits)]
     lines = simulate(board, [frame_of(board, image) for image in images], steps, cycles_per_bit=cycles_per_bit)
     reference = session(model)
@@ -179,11 +183,16 @@ def recognise_digits(model: Path, machine: Machine, digits: int, steps: Steps, *
         (expected,) = reference.run(None, {wanted.onnx_name: image})
         answer = answer_of(line.text)
         found.append(Recognition(int(label), int(np.argmax(expected)), answer,
-                                 np.array_equal(output_of(board, answer), expected)))
+                                 np.array_equal(outputs_of(board, answer)[0], expected)))
     return found
 
 
-def output_of(board: Board, answer: Answer) -> np.ndarray:
-    """Return an answer's values as the model's output."""
-    info = board.program.output
-    return dequantise_output(info, from_memory(np.array(answer.values, np.int8).tobytes(), info))
+def outputs_of(board: Board, answer: Answer) -> list[np.ndarray]:
+    """Return an answer's values as the model's outputs."""
+    found, start = [], 0
+    for info in board.program.outputs:
+        stop = start + math.prod(info.shape)
+        values = np.array(answer.values[start:stop], np.int8).tobytes()
+        found.append(dequantise_output(info, from_memory(values, info)))
+        start = stop
+    return found

@@ -122,7 +122,7 @@ def _unread(graph: Graph, inputs: Sequence[TensorInfo]) -> tuple[UnreadInput, ..
     for position, name in enumerate(graph.inputs):
         if name not in read:
             tensor = graph.tensors[name]
-            found.append(UnreadInput(name=name, dtype=graph.border.types.get(name, tensor.dtype),
+            found.append(UnreadInput(name=name, dtype=graph.border.type_of(name, tensor.dtype),
                                      shape=tensor.shape or (), position=position))
     return tuple(found)
 
@@ -173,7 +173,7 @@ class _Build:
         info, dtype = self.info(name), border.dtype
         if border.name == name:
             dtype = "uint8" if info.unsigned else info.dtype
-        dtype = self.graph.border.types.get(public, dtype)
+        dtype = self.graph.border.type_of(public, dtype)
         return replace(info, onnx_name=public, onnx_dtype=dtype, onnx_shape=border.shape)
 
     def inputs(self) -> tuple[TensorInfo, ...]:

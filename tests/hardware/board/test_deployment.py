@@ -17,7 +17,7 @@ from tests.support.onnx_models import ModelBuilder
 from tilewright.errors import ToolError
 from tilewright.hardware.board import deployment as boards
 from tilewright.hardware.board.board_design import CYCLES_PER_BIT
-from tilewright.hardware.board.deployment import Board, answer_of, board_with, frame, frame_of, output_of
+from tilewright.hardware.board.deployment import Board, answer_of, board_with, frame, frame_of, outputs_of
 from tilewright.isa.machine import preset
 from tilewright.models import builtin, data
 from tilewright.runtime.oracle.onnx_runtime import session
@@ -74,7 +74,7 @@ def test_it_says_what_it_is(talk, board):
 def test_it_recognises_digits_as_onnx_runtime_does(talk, board, digits, sent, index):
     answer = answer_of(talk[sent].text)
     (expected,) = session(MODEL).run(None, {"image": digits.images[index:index + 1]})
-    np.testing.assert_array_equal(output_of(board, answer), expected, strict=True)
+    np.testing.assert_array_equal(outputs_of(board, answer)[0], expected, strict=True)
     assert answer.class_ == expected.argmax() == digits.labels[index]
     assert talk[sent].lamps == READY | answer.class_
     assert 5_000 < answer.cycles < 60_000
@@ -116,7 +116,31 @@ def test_a_model_that_is_none_for_a_board_is_refused(tmp_path):
     path = tmp_path / "two.onnx"
     path.write_bytes(builder.finish())
     sentence = refused(2, "board", "ulx3s", "simulate", "--model", path)
-    assert sentence.startswith("Model on a board must have one output, not 2: ")
+    assert "digit" in sentence
+    assert "several" in sentence
+
+
+def test_several_inputs_come_in_one_frame_and_several_outputs_in_one_answer(tmp_path):
+    builder = ModelBuilder("qdq", seed=5)
+    left, right = builder.input((1, 3, 6, 5)), builder.input((1, 4, 5, 7))
+    builder.output(builder.conv(left, 4, kernel=3))
+    builder.output(builder.conv(right, 2, kernel=3))
+    path = tmp_path / "two.onnx"
+    path.write_bytes(builder.finish())
+    board = board_with(path, preset("nano"), cycles_per_bit=QUICK)
+    names = [info.onnx_name for info in board.program.inputs]
+    rng = np.random.default_rng(0)
+    feeds = [{info.onnx_name: rng.normal(size=info.onnx_shape).astype(np.float32) for info in board.program.inputs}
+             for _ in range(2)]
+    frames = [frame_of(board, *(feed[name] for name in names)) for feed in feeds]
+    start, *lines = boards.simulate(board, frames, Silence(), cycles_per_bit=QUICK)
+    assert start.text == board.program.greeting == "ready two on nano, 230 bytes a frame"
+    for feed, line in zip(feeds, lines, strict=True):
+        answer = answer_of(line.text)
+        wanted = session(path).run(None, feed)
+        for found, expected in zip(outputs_of(board, answer), wanted, strict=True):
+            np.testing.assert_array_equal(found, expected, strict=True)
+        assert answer.class_ == np.argmax(answer.values[:wanted[0].size])
 
 
 @pytest.mark.parametrize(("arguments", "sentence"), [
