@@ -18,8 +18,8 @@ __all__ = ["border_of", "detach_outputs", "keep_types", "stated_outputs"]
 _TYPES_KEY = "tilewright.types"
 """The key of an ONNX file's metadata under which types are kept that were changed on reading: JSON, by name."""
 
-_KEPT = ("float16",)
-"""Types that inputs and outputs keep, though what stands for them has another."""
+_KEPT = {TensorProto.FLOAT16: "float16"}
+"""ONNX's types that inputs and outputs keep, though what stands for them has another, and their names."""
 
 _DEFAULTS_IR_VERSION = 4
 """Before it every constant had to be an input too, so that this said nothing."""
@@ -37,9 +37,8 @@ def border_of(proto: onnx.ModelProto) -> Border:
 
 def keep_types(proto: onnx.ModelProto) -> None:
     """Note in the model's metadata which inputs and outputs have a type that reading changes."""
-    types = {value.name: TensorProto.DataType.Name(value.type.tensor_type.elem_type).lower()
-             for value in (*proto.graph.input, *proto.graph.output) if value.type.tensor_type.elem_type}
-    if kept := {name: kind for name, kind in types.items() if kind in _KEPT}:
+    types = {value.name: value.type.tensor_type.elem_type for value in (*proto.graph.input, *proto.graph.output)}
+    if kept := {name: _KEPT[kind] for name, kind in types.items() if kind in _KEPT}:
         proto.metadata_props.add(key=_TYPES_KEY, value=json.dumps(_kept_types(proto) | kept))
 
 
@@ -50,7 +49,8 @@ def _kept_types(proto: onnx.ModelProto) -> dict[str, str]:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return {str(name): kind for name, kind in found.items() if kind in _KEPT} if isinstance(found, dict) else {}
+    kinds = [*_KEPT.values()]
+    return {str(name): kind for name, kind in found.items() if kind in kinds} if isinstance(found, dict) else {}
 
 
 @contextmanager
