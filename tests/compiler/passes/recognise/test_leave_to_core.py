@@ -39,17 +39,17 @@ def test_squeeze_and_excitation(form, dtype, zero_point):
 
 @pytest.mark.parametrize("attrs", [{"kernel": 16, "strides": (3, 3)}, {"kernel": 11, "strides": (11, 11)}])
 @pytest.mark.parametrize("form", FORMS)
-def test_poolings_beyond_the_datapaths_windows(form, attrs):
+def test_poolings_beyond_the_operands_of_a_command(form, attrs):
     model = ModelBuilder(form, seed=2)
     x = model.conv(model.input((1, 3, 34, 34)), 4)
     network = assert_layers(model.finish(model.conv(model.max_pool(x, **attrs), 4, kernel=1)))
-    assert "MaxPool" in core_ops(network)
+    assert core_ops(network) == []
 
 
 def test_an_average_of_a_large_image():
     model = ModelBuilder("qdq", seed=3)
     network = assert_layers(model.finish(model.average(model.conv(model.input((1, 3, 66, 66)), 4, kernel=1))))
-    assert core_ops(network) == ["DequantizeLinear", "GlobalAveragePool", "QuantizeLinear"]
+    assert core_ops(network) == []
 
 
 def test_a_product_with_a_large_image():
