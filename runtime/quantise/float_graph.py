@@ -24,7 +24,12 @@ from tilewright.compiler.onnx.reader import MAX_TENSOR_BYTES
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.errors import InputError
 from tilewright.runtime.quantise.normalisations import NORMALISING_OPSET, found_apart, put_together
-from tilewright.runtime.quantise.second_quantisation import Levels, fold_weights, name_nodes
+from tilewright.runtime.quantise.second_quantisation import (
+    Levels,
+    fold_weights,
+    give_up_channel_scales,
+    name_nodes,
+)
 from tilewright.runtime.quantise.vector_normalisations import factor_and_shift, fold_into_products
 from tilewright.tools.files import reason
 
@@ -45,16 +50,20 @@ _MOVEMENT = {"Flatten", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Un
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A float model as the quantiser takes it, and the given levels of those of its constants that were quantised."""
+    """A float model as the quantiser takes it, and the given levels of those of its constants that were quantised.
+
+    ``remarks`` are sentences on what was given up.
+    """
 
     proto: onnx.ModelProto
     weights: Mapping[str, Levels]
+    remarks: tuple[str, ...] = ()
 
 
 def prepare(read: onnx.ModelProto) -> Prepared:
     """Return a float model, as it was read, as the quantiser takes it; tensors that remain keep their names.
 
-    Of ``read`` the batch is fixed, in place.
+    Of ``read`` the batch is fixed and scales per channel of activations are given up, in place.
 
     Raises
     ------
@@ -64,6 +73,7 @@ def prepare(read: onnx.ModelProto) -> Prepared:
         If it cannot be brought to a newer opset, or ONNX Runtime refuses it.
     """
     check_domains(read.graph)
+    remarks = give_up_channel_scales(read.graph)
     fix_batch(read)
     cleaned = clean_with_shapes(read)
     _check_sizes(cleaned)
@@ -77,7 +87,7 @@ def prepare(read: onnx.ModelProto) -> Prepared:
             proto = _optimise(proto)
     name_nodes(proto.graph)
     add_pre_process_metadata(proto)
-    return Prepared(proto, weights)
+    return Prepared(proto, weights, remarks)
 
 
 def _shapes_of(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 import onnx
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto, TensorProto, numpy_helper
 
 from tilewright.compiler.graph.onnx_names import BINARY, CHOICES, UNARY
 
-__all__ = ["OPERATORS", "GraphRegion", "Precision", "constant_names", "float_regions", "is_quantised",
+__all__ = ["OPERATORS", "GraphRegion", "Precision", "channel_pairs", "constant_names", "float_regions", "is_quantised",
            "left_in_float", "precision_of"]
 
 OPERATORS = (
@@ -69,7 +69,8 @@ class GraphRegion:
 def precision_of(proto: onnx.ModelProto) -> Precision:
     """Return how much of a model, as it was read, is quantised."""
     if is_quantised(proto.graph):
-        return Precision.MIXED if float_regions(proto.graph) else Precision.QUANTISED
+        found = float_regions(proto.graph) or channel_pairs(proto.graph)
+        return Precision.MIXED if found else Precision.QUANTISED
     made = {name for node in proto.graph.node for name in node.output}
     return Precision.FLOAT if made & _Tensors(proto.graph).floats else Precision.QUANTISED
 
@@ -83,6 +84,17 @@ def is_quantised(graph: onnx.GraphProto) -> bool:
 def float_regions(graph: onnx.GraphProto) -> list[GraphRegion]:
     """Return the regions of a graph that are computed in float, and of which something can be quantised."""
     return [region for region in _regions(graph) if region.is_float]
+
+
+def channel_pairs(graph: onnx.GraphProto) -> dict[str, str]:
+    """Return what is quantised with several scales and dequantised at once, and is no constant: input by result."""
+    scales = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer if len(tensor.dims) == 1}
+    several = {name for name, values in scales.items() if values.size > 1 and (values != values[0]).any()}
+    constants = constant_names(graph)
+    quantised = {node.output[0]: node.input[0] for node in graph.node if node.op_type == "QuantizeLinear"
+                 and node.input[1] in several and node.input[0] not in constants}
+    return {node.output[0]: quantised[node.input[0]] for node in graph.node
+            if node.op_type == "DequantizeLinear" and node.input[0] in quantised}
 
 
 def left_in_float(graph: onnx.GraphProto) -> frozenset[str]:

@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -78,13 +79,14 @@ def quantise(read: onnx.ModelProto, file: Path, calibrate: Path | None, steps: S
         arguments = _arguments(prepared.proto.SerializeToString())
         unread = {each.name for each in arguments} - {name for node in prepared.proto.graph.node for name in node.input}
         calibration = read_calibration(calibrate, arguments, unread) if calibrate else noise(arguments, unread)
-        prepared.proto.metadata_props.add(key=METADATA_KEY, value=calibration.ranges.to_text())
+        origin = replace(calibration.ranges, remarks=calibration.ranges.remarks + prepared.remarks).to_text()
+        prepared.proto.metadata_props.add(key=METADATA_KEY, value=origin)
         second = SecondQuantisation.of(prepared.proto, prepared.weights)
         content = prepared.proto.SerializeToString()
         _require_same(file.name, read, content, next(calibration.feeds()), rounds=bool(second.kept))
     result.float_model.parent.mkdir(parents=True, exist_ok=True)
     write_arrays(result.samples, {name: array[:_KEPT_SAMPLES] for name, array in calibration.arrays.items()})
-    write_file(result.origin, calibration.ranges.to_text().encode())
+    write_file(result.origin, origin.encode())
     left = [*float_graph.behind_softmax(second.proto), *second.kept]
     with tempfile.TemporaryDirectory(dir=result.model.parent) as scratch:
         plain, given, made = (Path(scratch, f"{name}.onnx") for name in ("float", "given", "int8"))

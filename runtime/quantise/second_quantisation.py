@@ -16,9 +16,9 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType
 
 from tilewright.compiler.errors import BadModelError
-from tilewright.runtime.quantise.float_regions import constant_names, float_regions, is_quantised
+from tilewright.runtime.quantise.float_regions import channel_pairs, constant_names, float_regions, is_quantised
 
-__all__ = ["Levels", "SecondQuantisation", "fold_weights", "name_nodes"]
+__all__ = ["Levels", "SecondQuantisation", "fold_weights", "give_up_channel_scales", "name_nodes"]
 
 _TYPES = {np.dtype(np.int8): QuantType.QInt8, np.dtype(np.uint8): QuantType.QUInt8}
 _ENTERS = ":enters"
@@ -174,6 +174,31 @@ def fold_weights(graph: onnx.GraphProto) -> dict[str, Levels]:
                 node.input[position] = new
     _drop_unread(graph, [makers[name.removesuffix(":float")] for name in folded])
     return folded
+
+
+def give_up_channel_scales(graph: onnx.GraphProto) -> tuple[str, ...]:
+    """Make what is quantised with a scale for each channel, and is no constant, float again, in place; say so.
+
+    It gets one scale with the float part: the datapath has one for a tensor, and so have ONNX Runtime's kernels.
+    """
+    pairs = channel_pairs(graph)
+    if not pairs:
+        return ()
+    public = {value.name for value in graph.output}
+    for node in graph.node:
+        node.input[:] = [pairs.get(name, name) for name in node.input]
+    outer = {name: source for name, source in pairs.items() if name in public}
+    for node in graph.node:
+        if node.op_type == "DequantizeLinear" and node.output[0] in outer:
+            node.CopyFrom(helper.make_node("Identity", [outer[node.output[0]]], node.output, node.name))
+    dead = [node for node in graph.node if node.op_type == "DequantizeLinear" and node.output[0] in pairs]
+    levels = {node.input[0] for node in dead}
+    _drop_unread(graph, dead)
+    _drop_unread(graph, [node for node in graph.node if node.output[0] in levels])
+    count = f"{len(pairs)} tensors" if len(pairs) > 1 else "1 tensor"
+    remark = (f"scales per channel of {count} ({', '.join(sorted(pairs.values())[:3])}) became one scale each, from "
+              "the samples: the datapath has one for a tensor")
+    return (remark,)
 
 
 def name_nodes(graph: onnx.GraphProto) -> None:

@@ -16,6 +16,7 @@ from tilewright.runtime.design.design_flags import design_of
 from tilewright.runtime.model_source import ModelSource, find_model
 from tilewright.runtime.oracle.onnx_runtime import session
 from tilewright.runtime.predicted_run import predict_model
+from tilewright.runtime.quantise.float_regions import Precision, precision_of
 from tilewright.tools.progress import Silence
 
 FORMS = {
@@ -108,3 +109,24 @@ def test_given_quantisation_and_names_stay(folder, form):
     names = [node.name for node in after.node]
     assert len(names) == len(set(names))
     assert not any(":given" in name for node in after.node for name in (node.name, *node.input, *node.output))
+
+
+def test_scales_per_channel_of_activations_are_given_up_and_that_is_said(folder):
+    """NNCF gives some to tensors that depthwise convolutions read; ONNX Runtime's kernels have none for them either."""
+    model = onnx.load(written("average", "before products", folder))
+    graph = model.graph
+    pair = [node for node in graph.node if node.name in ("leakyrelu1_out/quantise", "leakyrelu1_out/dequantise")]
+    scale = numpy_helper.to_array(next(each for each in graph.initializer if each.name == "leakyrelu1_out/scale"))
+    scales = (scale * np.random.default_rng(0).uniform(0.5, 1.5, 8)).astype(np.float32)
+    graph.initializer.extend([numpy_helper.from_array(scales, "scales"),
+                              numpy_helper.from_array(np.zeros(8, np.int8), "zeros")])
+    for node in pair:
+        node.input[1:] = ["scales", "zeros"]
+        node.attribute.append(onnx.helper.make_attribute("axis", 1))
+    onnx.save(model, folder / "channels.onnx")
+    assert precision_of(model) is Precision.MIXED
+    source = quantised(folder / "channels.onnx")
+    assert any("scales per channel of 1 tensor (leakyrelu1_out)" in note for note in source.notes)
+    assert cycles(source) <= 1.3 * cycles(quantised(written("average", "whole", folder)))
+    done = run_model(source, PRESETS["base"], "fast", None)
+    assert done.comparison.matches, done.comparison
