@@ -9,9 +9,12 @@ tests/compiler/kernels/language/test_float_functions.py measures them.
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tilewright.compiler.kernels.language.expression import (
     Expression,
     Operand,
+    ScalarFunction,
     both,
     constant,
     copysign,
@@ -19,12 +22,13 @@ from tilewright.compiler.kernels.language.expression import (
     function,
     is_nan,
     not_equal,
+    variable,
     where,
 )
 from tilewright.compiler.kernels.language.fixed_point import exp, log, rint
 
-__all__ = ["ceil", "erf", "exp", "floor", "log", "log1p", "polynomial", "power", "rint", "sigmoid", "softplus", "tanh",
-           "to_int32", "to_int64"]
+__all__ = ["DIVIDED_LEVELS", "ceil", "erf", "exp", "floor", "level_int8", "level_uint8", "log", "log1p", "polynomial",
+           "power", "rint", "round_to_integer", "saturate", "sigmoid", "softplus", "tanh", "to_int32", "to_int64"]
 
 INFINITY = float("inf")
 NAN = float("nan")
@@ -153,3 +157,36 @@ def power(x: Expression, y: Expression) -> Expression:
     defined = where(both(both(x < 0, size < INFINITY), not_equal(whole, constant(1, "bool"))), NAN, signed)
     number = where(is_nan(x), x, where(is_nan(y), y, defined))
     return where(equal(y, 2), x * x, where(equal(y, 0), one, where(equal(x, 1), one, number)))
+
+
+_ROUNDING = 12582912.0
+"""1.5 * 2**23: adding it to a float32 of up to 2**22 rounds that to an integer, which the lower bits then hold."""
+
+_ROUNDING_BITS = 0x4B400000
+
+
+def round_to_integer(x: Expression) -> Expression:
+    """Return the nearest int32 of a float32 of at most 2**22 in size, halves to even."""
+    return (x + _ROUNDING).view("int32") - _ROUNDING_BITS
+
+
+def saturate(x: Expression, zero_point: Expression, dtype: str) -> Expression:
+    """Return clamp(rne(x) + zero_point) as ``dtype`` of float32 ``x`` and int32 ``zero_point``; of NaN the lowest."""
+    bounds = np.iinfo(dtype)
+    low, high = ((constant(bound, "int32") - zero_point).cast("float32") for bound in (bounds.min, bounds.max))
+    bounded = where(x > low, where(x < high, x, high), low)
+    return (round_to_integer(bounded) + zero_point).cast(dtype)
+
+
+def _divided(dtype: str) -> ScalarFunction:
+    """Return the function of a float, its scale and its zero point, as a float, that divides and rounds."""
+    x, scale, zero = (variable(name, "float32") for name in ("x", "scale", "zero"))
+    body = saturate((x / scale).named("quotient"), zero.cast("int32").named("zero_point"), dtype)
+    return ScalarFunction(f"tw_level_{dtype}", f"The {dtype} level of x: x / scale, rounded, plus zero, bounded.",
+                          (x, scale, zero), body)
+
+
+level_int8, level_uint8 = _divided("int8"), _divided("uint8")
+
+DIVIDED_LEVELS = {"int8": level_int8, "uint8": level_uint8}
+"""Functions that quantise by a true division, by the dtype of the levels."""

@@ -12,7 +12,7 @@ from tilewright.compiler.kernels.language.kernel import Kernel
 from tilewright.compiler.kernels.operators.elementwise import Elementwise
 from tilewright.isa.program import Call, Operand
 
-__all__ = ["MOST_STEPS", "ChainKernel", "may_join"]
+__all__ = ["MOST_STEPS", "StepChain", "may_join"]
 
 MOST_STEPS = 16
 """Of a chain."""
@@ -23,7 +23,7 @@ def may_join(kernel: Kernel | None) -> bool:
     return type(kernel) is Elementwise and not kernel.parameters and not kernel.values
 
 
-class ChainKernel(Elementwise):
+class StepChain(Elementwise):
     """Attribute ``steps`` lists operators: each a list of its name, the positions of its inputs, and its attributes.
 
     Positions from 0 on are inputs of the call; -1 is the result of the step before. The last step's is the result.

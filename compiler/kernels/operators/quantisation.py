@@ -18,14 +18,13 @@ import numpy as np
 from tilewright.compiler.kernels.language.checked import Refused, attribute, axis_of, operand
 from tilewright.compiler.kernels.language.expression import (
     Expression,
-    ScalarFunction,
     constant,
     evaluate,
     look_up,
     nodes,
     variable,
-    where,
 )
+from tilewright.compiler.kernels.language.float_functions import DIVIDED_LEVELS, round_to_integer, saturate
 from tilewright.compiler.kernels.language.levels_by_bits import (
     LEVEL_CYCLES,
     RUN_TIME_LEVEL_CYCLES,
@@ -45,25 +44,6 @@ QUANTISED = ("int8", "uint8", "int16", "uint16")
 _BYTES = ("int8", "uint8")
 _ONNX_QUANTISED = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16"}
 
-_ROUNDING = 12582912.0
-"""1.5 * 2**23: adding it to a float32 of up to 2**22 rounds that to an integer, which the lower bits then hold."""
-
-_ROUNDING_BITS = 0x4B400000
-
-
-def round_to_integer(x: Expression) -> Expression:
-    """Return the nearest int32 of a float32 of at most 2**22 in size, halves to even."""
-    return (x + _ROUNDING).view("int32") - _ROUNDING_BITS
-
-
-def saturate(x: Expression, zero_point: Expression, dtype: str) -> Expression:
-    """Return clamp(rne(x) + zero_point) as ``dtype`` of float32 ``x`` and int32 ``zero_point``; of NaN the lowest."""
-    bounds = np.iinfo(dtype)
-    low, high = ((constant(bound, "int32") - zero_point).cast("float32") for bound in (bounds.min, bounds.max))
-    bounded = where(x > low, where(x < high, x, high), low)
-    return (round_to_integer(bounded) + zero_point).cast(dtype)
-
-
 def _zero(zero_point: Expression | None) -> Expression:
     return constant(0, "int32") if zero_point is None else zero_point.cast("int32")
 
@@ -80,19 +60,8 @@ def _quantise(call: Call, x: Expression, scale: Expression, zero_point: Expressi
             return quick
     if dtype in _BYTES and math.prod(call.inputs[1].dims) == 1:
         zero = _zero(zero_point)
-        return level_at_run_time(x, scale, zero, _DIVIDED[dtype](x, scale, zero.cast("float32")), dtype)
+        return level_at_run_time(x, scale, zero, DIVIDED_LEVELS[dtype](x, scale, zero.cast("float32")), dtype)
     return saturate((x / scale).named("quotient"), _zero(zero_point), dtype)
-
-
-def _divided(dtype: str) -> ScalarFunction:
-    """Return the function of a float, its scale and its zero point that divides and rounds."""
-    x, scale, zero = (variable(name, "float32") for name in ("x", "scale", "zero"))
-    body = saturate((x / scale).named("quotient"), zero.cast("int32").named("zero_point"), dtype)
-    return ScalarFunction(f"tw_level_{dtype}", f"The {dtype} level of x: x / scale, rounded, plus zero, bounded.",
-                          (x, scale, zero), body)
-
-
-_DIVIDED = {dtype: _divided(dtype) for dtype in _BYTES}
 
 
 def _dequantise(call: Call, x: Expression, scale: Expression, zero_point: Expression | None = None) -> Expression:

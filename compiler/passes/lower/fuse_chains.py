@@ -35,7 +35,7 @@ class FuseChains(Pass):
 
 
 @dataclass(frozen=True, slots=True)
-class _Chained:
+class _ChainInputs:
     """Names of a chain's inputs, each once."""
 
     names: list[str]
@@ -70,7 +70,7 @@ def _following(graph: Graph, node: Node) -> Node | None:
 
 def _chain(graph: Graph, steps: list[Node]) -> Node:
     """Return the node that stands for ``steps``."""
-    use = _Chained([])
+    use = _ChainInputs([])
     listed = []
     before = ""
     exact = True

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.kernels.operators.test_elementwise import check_c
-from tests.support.core_kernels import call_of, compute, onnx_runtime
+from tests.support.core_kernels import call_of, compute, onnx_runtime, run_c, same_bits
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.kernels.staging import call_cycles
 from tilewright.isa.machine import MemoryTiming
@@ -66,6 +66,21 @@ def test_a_float_is_quantised_in_integers_where_its_scale_is_known():
         arrays = [x, np.array(scale, np.float32), np.array(1, np.int8)]
         call = call_of("QuantizeLinear", arrays, x.shape, "int8")
         assert (KERNELS["QuantizeLinear"].cycles(call, MemoryTiming(latency_cycles=1)) < 6 * 60) == quick
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("scale", [0.037, 1.5, 2.0**-110, 0.0, np.nan])
+def test_c_quantises_by_a_scale_of_run_time(dtype, scale):
+    rng = np.random.default_rng(5)
+    ties = (np.arange(-300, 300) + 0.5) * np.float32(scale)
+    x = np.concatenate([ties, np.nextafter(ties, 1), rng.standard_normal(194) * 90 * np.float32(scale),
+                        [np.inf, -np.inf, np.nan, 0, -0.0, 1e-42]])
+    arrays = [x.astype(np.float32).reshape(14, 100), np.array(scale, np.float32), np.array(7, dtype)]
+    call = call_of("QuantizeLinear", arrays, (14, 100), dtype, known=False)
+    with np.errstate(all="ignore"):
+        expected = compute(call, arrays)
+    (found,) = run_c([call], [arrays])
+    assert same_bits(found, expected)
 
 
 def test_a_scale_of_run_time_costs_one_division_and_no_more():

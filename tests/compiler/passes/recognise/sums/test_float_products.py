@@ -18,7 +18,7 @@ SHAPES = {"Gemm": (1, CHANNELS), "Gemm rows": (5, CHANNELS), "MatMul": (1, 5, CH
           "line": (1, CHANNELS, 9)}
 
 
-class Product:
+class FloatProduct:
     """A product of a dequantised input by dequantised constants, and its constants."""
 
     def __init__(self, kind, dtype=np.int8, bias="int32", seed=1):
@@ -78,14 +78,14 @@ def only_layer(network):
     ("Gemm", "int32"), ("Gemm", "float32"), ("Gemm", "none"), ("Gemm rows", "int32"), ("MatMul", "none"),
     ("MatMul", "float32"), ("Conv", "int32"), ("Conv", "float32"), ("Conv", "none"), ("line", "float32")])
 def test_a_float_product_at_the_border_is_one_layer(kind, bias, dtype):
-    network = assert_layers(Product(kind, dtype, bias).model())
+    network = assert_layers(FloatProduct(kind, dtype, bias).model())
     layer = only_layer(network)
     assert layer.exact == (kind == "Gemm" and bias != "float32")
     assert network.outputs[0].channels is not None
 
 
 def test_another_axis_of_channels_and_an_output_seen_in_another_shape():
-    product = Product("Conv", bias="float32")
+    product = FloatProduct("Conv", bias="float32")
     product.constants |= {"shape": np.array([1, -1, OUTPUTS])}
     behind = (helper.make_node("Transpose", ["p"], ["t"], perm=[0, 2, 3, 1]),
               helper.make_node("Reshape", ["t", "shape"], ["y"]))
@@ -96,7 +96,7 @@ def test_another_axis_of_channels_and_an_output_seen_in_another_shape():
 
 @pytest.mark.parametrize(("shape", "scales"), [((1, 2, 5, 64), (1, 2, 5, 1)), ((1, 640), (1, 640))])
 def test_a_reshape_that_parts_or_joins_the_channels(shape, scales):
-    product = Product("Conv", bias="float32")
+    product = FloatProduct("Conv", bias="float32")
     product.constants |= {"shape": np.array(shape)}
     network = assert_layers(product.model(helper.make_node("Reshape", ["p", "shape"], ["y"]), output="y", shape=shape))
     only_layer(network)
@@ -104,7 +104,7 @@ def test_a_reshape_that_parts_or_joins_the_channels(shape, scales):
 
 
 def test_a_transposition_within_the_channels_stays_the_cores():
-    product = Product("Conv", bias="float32")
+    product = FloatProduct("Conv", bias="float32")
     product.constants |= {"shape": np.array([1, 2, 5, 64])}
     behind = (helper.make_node("Reshape", ["p", "shape"], ["t"]),
               helper.make_node("Transpose", ["t"], ["y"], perm=[0, 1, 3, 2]))
@@ -115,7 +115,7 @@ def test_a_transposition_within_the_channels_stays_the_cores():
 
 @pytest.mark.parametrize("bias", ["int32", "float32"])
 def test_what_float_operators_read_is_scaled_on_the_core(bias):
-    product = Product("Conv", bias=bias)
+    product = FloatProduct("Conv", bias=bias)
     network = assert_layers(product.model(helper.make_node("Softmax", ["p"], ["y"], axis=1), output="y"), rtol=1e-3)
     first, *behind = network.layers
     assert first.whole
@@ -125,7 +125,7 @@ def test_what_float_operators_read_is_scaled_on_the_core(bias):
 
 @pytest.mark.parametrize("change", ["alpha", "computed weights"])
 def test_other_products_stay_as_they_are(change):
-    product = Product("Gemm", bias="none")
+    product = FloatProduct("Gemm", bias="none")
     if change == "alpha":
         product.nodes[-1].attribute.append(helper.make_attribute("alpha", 0.5))
     else:
@@ -140,7 +140,7 @@ def test_other_products_stay_as_they_are(change):
 
 @pytest.mark.parametrize("kind", ["Gemm", "MatMul", "Conv"])
 def test_a_machine_without_whole_sums_multiplies_on_the_core(kind):
-    model = Product(kind).model() if kind != "MatMul" else Product(kind, bias="float32").model()
+    model = FloatProduct(kind).model() if kind != "MatMul" else FloatProduct(kind, bias="float32").model()
     network, _ = fit_network(compile_network(model), Machine(whole_sums=False))
     assert [layer.op for layer in network.layers][:2] == ["ConvInteger", "Add"]
     rng = np.random.default_rng(0)
@@ -152,6 +152,6 @@ def test_a_machine_without_whole_sums_multiplies_on_the_core(kind):
 
 
 def test_whole_sums_cost_what_their_bytes_do():
-    network = compile_network(Product("Conv").model())
+    network = compile_network(FloatProduct("Conv").model())
     (plan,) = fit_network(network, PRESETS["base"])[1]
     assert plan.cost.bytes >= 4 * OUTPUTS * 64
