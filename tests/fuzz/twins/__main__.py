@@ -8,7 +8,6 @@ rewritings that make it fail. Exit status 1 if there was one. Twin number n of a
 import argparse
 import itertools
 import multiprocessing
-import random
 import sys
 import time
 from collections import Counter
@@ -16,24 +15,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.fuzz.twins.judge import MOST, Finding, judge, smallest, write_twin
-from tests.fuzz.twins.rewriting import REWRITINGS, Step, drawn, twin_of
-from tests.fuzz.twins.sources import Source, draw_source, plain_model
+from tests.fuzz.twins.judge import MOST, Finding, write_twin
+from tests.fuzz.twins.rewriting import REWRITINGS, Step, twin_of
+from tests.fuzz.twins.sources import plain_model
+from tests.fuzz.twins.tasks import Task, task_of, tried
 
-__all__ = ["Task", "Total", "main", "task_of", "tried"]
+__all__ = ["Total", "main"]
 
 OUT = Path("out/twins")
-
-
-@dataclass(frozen=True)
-class Task:
-    """One twin: its plain model, and what is done to it."""
-
-    source: Source
-    steps: tuple[Step, ...]
-
-    def __str__(self) -> str:
-        return f"{self.source!r} by {', '.join(map(str, self.steps))}"
 
 
 @dataclass
@@ -56,22 +45,6 @@ class Total:
         lines.append(f"{len(self.failures)} twins fail; the highest factor of the others is {self.highest:.3f}, "
                      f"at most {MOST}")
         return "\n".join(lines)
-
-
-def task_of(seed: int, number: int, names: Sequence[str] = (), source: Source = "") -> Task:
-    """Return twin ``number`` of ``seed``, of the rewritings ``names`` alone, or of one plain model."""
-    rng = random.Random(seed * 1_000_003 + number)
-    chosen = source or draw_source(rng)
-    return Task(chosen, drawn(rng, names or tuple(REWRITINGS)))
-
-
-def tried(task: Task) -> tuple[Task, Finding, tuple[Step, ...]]:
-    """Judge a twin, and leave out what is not needed for its failing; return it, and what was done to it."""
-    finding, applied = judge(task.source, task.steps)
-    if finding.fails:
-        steps = smallest(task.source, applied, finding.outcome)
-        return Task(task.source, steps), judge(task.source, steps)[0], applied
-    return task, finding, applied
 
 
 def verdicts(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Finding, tuple[Step, ...]]]:

@@ -21,10 +21,10 @@ from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
-from tilewright.isa.machine import MemoryTiming, preset
+from tilewright.isa.machine import preset
 from tilewright.runtime.compared_run import ONNX_RUNTIME_ERRORS
 from tilewright.runtime.execution.job import job_of_compiled
-from tilewright.runtime.execution.prediction import predict_layer_cycles
+from tilewright.runtime.execution.prediction import predict_report
 from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
 from tilewright.runtime.oracle.onnx_runtime import Reference
 
@@ -140,8 +140,7 @@ def _outputs(network: Network, inputs: Arrays) -> dict[str, np.ndarray]:
 
 
 def _cycles(compiled: Compiled) -> int:
-    job = job_of_compiled(compiled, "twin")
-    return sum(predict_layer_cycles(job, MemoryTiming.default(compiled.machine)))
+    return predict_report(job_of_compiled(compiled, "twin")).cycles
 
 
 def write_twin(twin: Twin, path: Path) -> Path:

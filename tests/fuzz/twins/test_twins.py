@@ -9,10 +9,11 @@ from onnx import numpy_helper
 
 from tests.fuzz.twins import judge as judging
 from tests.fuzz.twins import rewriting
-from tests.fuzz.twins.__main__ import Task, main, task_of, tried
+from tests.fuzz.twins.__main__ import main
 from tests.fuzz.twins.judge import judge, not_a_twin, smallest, write_twin
 from tests.fuzz.twins.rewriting import REWRITINGS, Step, drawn, twin_of
 from tests.fuzz.twins.sources import plain_model
+from tests.fuzz.twins.tasks import Task, task_of, tried
 from tests.support.exactness import random_inputs
 from tilewright.compiler.passes.pass_order import compile_network
 
