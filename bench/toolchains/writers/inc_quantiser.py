@@ -26,7 +26,7 @@ class _Loader:
 def _write(work: Work) -> None:
     config = PostTrainingQuantConfig(
         calibration_sampling_size=len(work.samples), tuning_criterion=TuningCriterion(max_trials=1),
-        accuracy_criterion=AccuracyCriterion(tolerable_loss=1.0), **work.arguments)
+        accuracy_criterion=AccuracyCriterion(tolerable_loss=0.9), **work.arguments)
     found = quantization.fit(model=str(work.model), conf=config, calib_dataloader=_Loader(work.batches))
     if found is None:
         raise ValueError("quantization.fit has found no model")
