@@ -11,7 +11,7 @@ from tilewright.bench.toolchains.writers.writer_job import Work, run
 __all__: list[str] = []
 
 
-class _CalibrationReader(CalibrationDataReader):
+class _QuarkReader(CalibrationDataReader):
     def __init__(self, work: Work) -> None:
         self._left = [{"image": each} for each in work.batches]
 
@@ -25,7 +25,7 @@ def _write(work: Work) -> None:
         if key != "config":
             setattr(config, key, value)
     ModelQuantizer(Config(global_quant_config=config)).quantize_model(str(work.model), str(work.target),
-                                                                      _CalibrationReader(work))
+                                                                      _QuarkReader(work))
 
 
 if __name__ == "__main__":

@@ -30,11 +30,11 @@ class _FakeQuantised(TorchNetwork):
 
     def make_conv(self, inputs: int, channels: int, kernel: int, stride: int, pad: int, groups: int,
                   dims: int) -> nn.Module:
-        conv = super().make_conv(inputs, channels, kernel, stride, pad, groups, dims)
-        return _QuantisedLayer(conv, self._weights_by(), self._fake())
+        return _FakeProduct(super().make_conv(inputs, channels, kernel, stride, pad, groups, dims), self._weights_by(),
+                          self._fake())
 
     def make_dense(self, inputs: int, outputs: int) -> nn.Module:
-        return _QuantisedLayer(super().make_dense(inputs, outputs), self._weights_by(), self._fake())
+        return _FakeProduct(super().make_dense(inputs, outputs), self._weights_by(), self._fake())
 
     def make_function(self, name: str) -> nn.Module:
         return nn.Sequential(super().make_function(name), self._fake())
@@ -57,7 +57,7 @@ class _FakeQuantised(TorchNetwork):
         return self._layer()(x)
 
 
-class _QuantisedLayer(nn.Module):
+class _FakeProduct(nn.Module):
     """A product whose weights and result are quantised."""
 
     def __init__(self, layer: nn.Module, by_weights: nn.Module, behind: nn.Module) -> None:
