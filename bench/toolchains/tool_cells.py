@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tilewright.bench.figure_store import source_digest
 from tilewright.bench.toolchains.environments import Written
 from tilewright.bench.toolchains.tool_list import LIMITS, WrittenForm
@@ -88,19 +90,20 @@ class ToolCells:
             found = json.loads(kept.read_text(encoding="utf-8"))
             if found.pop("sources") == self.sources:
                 return ToolCell(**found)
-        cell = _measured(file.path, samples if form.limit == "partly" else None)
+        cell = _measured(file.path, samples, calibrates=form.limit == "partly")
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_file(kept, json.dumps({**asdict(cell), "sources": self.sources}).encode())
         return cell
 
 
-def _measured(path: Path, samples: Path | None) -> ToolCell:
+def _measured(path: Path, samples: Path, *, calibrates: bool) -> ToolCell:
     try:
-        session(path)
+        run = session(path)
+        run.run(None, {run.get_inputs()[0].name: np.load(samples)["image"][:1]})
     except (*ONNX_RUNTIME_ERRORS, Error) as error:
         return ToolCell(invalid=str(error).splitlines()[0][:300])
-    found = _tried(lambda: _predicted(path, samples))
-    if samples is not None and "already quantised" in str(found.get("refused", "")):
+    found = _tried(lambda: _predicted(path, samples if calibrates else None))
+    if calibrates and "already quantised" in str(found.get("refused", "")):
         found = _tried(lambda: _predicted(path, None))
     return ToolCell(**found)
 

@@ -31,7 +31,7 @@ def toolchains_page(found: Sequence[ToolFigures], networks: Sequence[str], plain
     over = [_over(each.tool, form, network, cell, plain) for each, form, network, cell in judged
             if cell.keeps(form, plain[network]) is False]
     return render(_TEMPLATE, tools=[_section(each, networks, plain) for each in found if not each.missing],
-                  missing=[each for each in found if each.missing], over=over,
+                  missing=[each for each in found if each.missing], over=over, names=", ".join(networks),
                   within=limited.count(True), limited=len(limited) - limited.count(None), limits=LIMITS,
                   plain=table(("network", *networks), [("cycles", *(digits(plain[name]) for name in networks))]),
                   unwritten=[(each.tool.name, form.name, network, cell.unwritten or cell.invalid)
