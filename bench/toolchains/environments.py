@@ -110,7 +110,10 @@ def _result(target: Path) -> Written:
 
 
 def _folder() -> Path:
-    return cache_folder() / "toolchains"
+    """Return where everything is kept, also what tools leave in the folder that they run in."""
+    folder = cache_folder() / "toolchains"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def _digest(text: str) -> str:
@@ -121,7 +124,8 @@ def _run(command: list[str], name: str, *, may_fail: bool = False) -> str:
     """Run a command and return the last line that it says of an error; what it prints is not shown."""
     variables = {**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONWARNINGS": "ignore"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, env=variables, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, env=variables,
+                              cwd=_folder(), check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolError(f"Environment of {name} could not be used: {error}") from error
     last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "")[:300]
