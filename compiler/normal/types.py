@@ -1,8 +1,12 @@
-"""Types of values that nobody states, as far as they follow from the operator alone."""
+"""Types of values that nobody states, as far as they follow from the operator alone, and shapes where a rule asks."""
 
+import onnx
 import onnx_ir as ir
 
-__all__ = ["fill_types"]
+__all__ = ["fill_shapes", "fill_types"]
+
+_LEAST_RANK = 3
+"""A Reshape to fewer dimensions ends a stack of images, and never keeps the shape of one."""
 
 _INT64 = {"Shape", "Size", "NonZero", "ArgMax", "ArgMin"}
 _BOOL = {"And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Not", "Or", "Xor"}
@@ -18,6 +22,41 @@ def fill_types(graph: ir.Graph) -> None:
         for output in node.outputs:
             if output.type is None and (kind := _type(node)) is not None and output is node.outputs[0]:
                 output.type = ir.TensorType(kind)
+
+
+def fill_shapes(model: ir.Model) -> bool:
+    """Give values their shapes, in place, if a Reshape may be one to the same shape; tell whether it was done.
+
+    ONNX's own inference is asked once, of a model in which it knows all operators.
+    """
+    if not any(_may_keep(node) for node in model.graph):
+        return False
+    try:
+        found = onnx.shape_inference.infer_shapes(ir.to_proto(model), data_prop=True)
+    except (onnx.shape_inference.InferenceError, ValueError):
+        return False    # The reader says what is wrong.
+    known = {value.name: value.type.tensor_type for value in found.graph.value_info
+             if value.type.tensor_type.HasField("shape") and value.type.tensor_type.elem_type}
+    for node in model.graph:
+        for value in node.outputs:
+            kind = known.get(value.name or "")
+            if kind is None:
+                continue
+            if value.type is None:
+                value.type = ir.TensorType(ir.DataType(kind.elem_type))
+            if value.shape is None:
+                value.shape = ir.Shape([each.dim_value if each.HasField("dim_value") else each.dim_param or None
+                                        for each in kind.shape.dim])
+    return True
+
+
+def _may_keep(node: ir.Node) -> bool:
+    """Tell whether a node is a Reshape to images, of a value whose shape nobody states."""
+    if node.domain or node.op_type != "Reshape" or len(node.inputs) < 2 or node.inputs[1] is None:
+        return False
+    target, x = node.inputs[1].const_value, node.inputs[0]
+    return target is not None and target.size >= _LEAST_RANK and x is not None and x.const_value is None and (
+        x.shape is None or node.outputs[0].shape is None)
 
 
 def _type(node: ir.Node) -> ir.DataType | None:

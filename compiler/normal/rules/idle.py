@@ -8,6 +8,9 @@ from tilewright.compiler.normal.values import attribute, constant, is_constant, 
 
 __all__ = ["IDLE"]
 
+_VIEWS = ("Reshape", "Flatten", "Expand", "Squeeze", "Unsqueeze")
+"""Operators that hand on their input as it is where the shape stays."""
+
 _NEUTRAL = {"Mul": 1.0, "Div": 1.0, "Add": 0.0, "Sub": 0.0}
 
 
@@ -52,12 +55,31 @@ def _unchanged(node: ir.Node) -> ir.Value | None:
         return x if known else None
     if name == "Cast":
         return x if x.dtype is not None and int(x.dtype) == attribute(node, "to") else None
+    if name in _VIEWS:
+        return x if _of_one_shape(x, node.outputs[0]) or (name == "Reshape" and _keeps(x, node)) else None
     if name == "Transpose":
         turn = attribute(node, "perm")
         return x if turn is not None and list(turn) == sorted(turn) else None
     if name in _NEUTRAL and len(node.inputs) == 2:
         return _neutral(node, name)
     return None
+
+
+def _of_one_shape(x: ir.Value, y: ir.Value) -> bool:
+    """Tell whether two values are known to have the same shape, of numbers."""
+    if x.shape is None or y.shape is None or not x.shape.is_static() or not y.shape.is_static():
+        return False
+    return list(x.shape.numpy()) == list(y.shape.numpy())
+
+
+def _keeps(x: ir.Value, node: ir.Node) -> bool:
+    """Tell whether a Reshape asks for each extent that ``x`` has; 0 is that itself, and one -1 what is left."""
+    target = constant(node.inputs[1]) if len(node.inputs) > 1 else None
+    if target is None or x.shape is None or len(x.shape) != target.size or attribute(node, "allowzero", 0):
+        return False
+    asked = [int(each) for each in target]
+    return asked.count(-1) <= 1 and all(each in (0, -1) or each == extent
+                                        for each, extent in zip(asked, x.shape, strict=True))
 
 
 def _neutral(node: ir.Node, name: str) -> ir.Value | None:
@@ -75,6 +97,6 @@ def _neutral(node: ir.Node, name: str) -> ir.Value | None:
     return None
 
 
-IDLE = Rule("idle", "Identity, Dropout, a Cast to the same type, x · 1, x + 0, a Transpose that keeps all axes and a "
-            "Concat of one tensor are not there; of two Transposes in a row there is one",
-            "each hands on its input as it is", _apply)
+IDLE = Rule("idle", "Identity, Dropout, a Cast to the same type, x · 1, x + 0, a Transpose that keeps all axes, a "
+            "Reshape to the same shape and a Concat of one tensor are not there; of two Transposes in a row there is "
+            "one", "each hands on its input as it is", _apply)

@@ -4,6 +4,7 @@ docs/normal-form.md says what it is and is made from the rules' own words. Most 
 each application is a note. A model without quantisation is left as it is.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ from tilewright.compiler.normal.rules.pairs import PAIRS, ROUND_TRIPS
 from tilewright.compiler.normal.rules.plain import PLAIN
 from tilewright.compiler.normal.rules.storage import STORAGE
 from tilewright.compiler.normal.rules.weight_levels import BLOCKS, WEIGHT_LEVELS
-from tilewright.compiler.normal.types import fill_types
+from tilewright.compiler.normal.types import fill_shapes, fill_types
 
 __all__ = ["RULES", "NormalForm", "normalise"]
 
@@ -63,6 +64,8 @@ def normalise(proto: onnx.ModelProto) -> NormalForm:
         LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
         edit = Edit(model.graph)
         counts = _applied(edit)
+        if fill_shapes(model):
+            counts = Counter(counts) + Counter(_applied(edit))
         if not counts:
             return NormalForm(proto, {}, ())
         edit.drop_unread()
