@@ -70,6 +70,7 @@ _BY_CAUSE: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(cause), t
     ("input has the shape|result has the shape|joins batches",
      "use tensors of one image: (1, channels, height, width) or (1, channels)"),
     # the rest
+    ("it moves nothing", "leave it out: its result is its input"),
     ("machine leaves out", "take a machine that has it: base has every unit"),
     ("drops values, as in training", "export the model for inference"),
     ("computes with the constant", "fold constants into the model, for instance with onnxsim"),

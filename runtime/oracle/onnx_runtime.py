@@ -125,14 +125,14 @@ class Reference:
     untrusted : str
         Why its integers are not to be compared with; empty if they are.
 
-    With ``mended``, a session changes nothing in the model by itself (`runtime.oracle.session_changes`).
+    With ``mended``, the model is in normal form and a session changes nothing in it by itself
+    (`runtime.oracle.session_changes`).
     """
 
     def __init__(self, model: str | Path | bytes, floats: Collection[str] = (), kernels: Kernels | None = None,
                  *, mended: bool = True) -> None:
         kernels = kernels or kernels_here()
-        model = _in_normal_form(model)
-        model = _as_the_file_says(model) if mended else model
+        model = _as_the_file_says(_in_normal_form(model)) if mended else model
         fused, self.unfused = _fused(model, Level.ORT_ENABLE_EXTENDED, kernels)
         outputs = {value.name for value in fused.graph.output}
         self._session = _session(_with_all_outputs(fused), Level.ORT_DISABLE_ALL)

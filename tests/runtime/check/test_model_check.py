@@ -166,19 +166,6 @@ def test_refusals_of_one_error_are_all_shown(monkeypatch):
     assert [each.node for each in check_model(ModelSource(builtin("lenet5")), DESIGN).refusals] == ["a", "b"]
 
 
-def test_weights_that_are_an_input_are_called_that(tmp_path):
-    builder = ModelBuilder("qdq", seed=1)
-    x, weights = builder.input((1, 3, 8, 8)), builder.input((4, 3, 3, 3))
-    out = builder.value((1, 4, 6, 6), np.float32(0.05))
-    builder.quantised(builder.node("Conv", [builder.dequantised(x), builder.dequantised(weights)], "made"), out)
-    builder.output(builder.conv(out, 4, kernel=1))
-    (tmp_path / "net.onnx").write_bytes(builder.finish())
-    told = refused(2, "check", tmp_path / "net.onnx")
-    assert "Input 'input1' must be data" in told
-    assert "initializer" in told
-    assert "--batch" not in told
-
-
 @pytest.mark.parametrize(("command", "option"), [
     ("check", "--json"), ("run", "--json"), ("run", "--html"), ("run", "--trace"), ("compare", "--html"),
     ("compile", "--json"), ("evaluate", "--json"),

@@ -237,7 +237,7 @@ def test_images_of_bytes_are_quantised_like_floats(tmp_path, kind, calibrated):
 
 
 def test_float_keeps_a_model_as_it_is(model):
-    assert find_model(str(model), Silence(), keep_float=True) == ModelSource(model)
+    assert find_model(str(model), Silence(), keep_float=True) == ModelSource(model, original=model)
 
 
 @pytest.mark.parametrize(("proto", "expected"), [
