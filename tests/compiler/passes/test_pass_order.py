@@ -322,15 +322,14 @@ def left(model, *values):
             if not isinstance(node.operator, IntegerOperator)]
 
 
-def test_a_result_read_in_float_is_the_cores():
+def test_a_result_read_in_float_is_whole_sums_that_the_core_scales():
     model = ModelBuilder("qdq")
     y = model.conv(model.input((1, 3, 8, 8)), 4)
     conv = model.nodes[-2]
     other = Value("other", y.shape, np.float32(0.1), 0)
     model.quantised(conv.output[0], other)
     assert left(model, y, other) == [
-        ("DequantizeLinear", "its result is needed in float"),
-        ("Conv", "its result is not quantised immediately and exactly once, so ONNX Runtime computes it in float"),
+        ("DequantizeLinear", "it scales the whole sums of a product whose result stays float"),
         ("QuantizeLinear", "its input is computed in float"), ("QuantizeLinear", "its input is computed in float")]
 
 
