@@ -14,7 +14,7 @@ from tests.support.broken_models import BROKEN, write_broken
 NAMED = {
     "no_onnx": ("'no_onnx.onnx'", "web page"), "git_lfs": ("'git_lfs.onnx'", "git lfs pull"),
     "empty": ("'empty.onnx'", "empty"), "cut_short": ("'cut_short.onnx'", "cut short"),
-    "cycle": ("'first'", "'second'", "'c'"), "missing": ("'join'", "'skip'"),
+    "cycle": ("'first'", "'second'"), "missing": ("'join'", "'skip'"),
     "lstm": ("'memory'", "LSTM"), "suppression": ("NonMaxSuppression",), "dynamic": ("'image'", "height"),
     "nan_scale": ("'y_scale'", "'quantise_y'", "nan"), "zero_scale": ("'y_scale'", "'quantise_y'", "not 0.0"),
     "negative_scale": ("'y_scale'", "'quantise_y'", "not -0.1"), "weights": ("'conv'", "3 channels", "[4, 5, 3, 3]"),

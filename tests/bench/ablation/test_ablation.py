@@ -22,7 +22,8 @@ def fake_area(machine):
     return {"ecp5-25k": {"LUT": 1000.0 + 100 * units, "DSP": 8.0}}
 
 
-FEW = replace(NANO, array="plain", column_reuse=False, value_tables=False, residual_adder=False, chaining=False)
+FEW = replace(NANO, array="plain", column_reuse=False, value_tables=False, residual_adder=False, whole_sums=False,
+              chaining=False)
 """A machine that lacks most units already."""
 
 
