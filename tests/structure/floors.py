@@ -22,7 +22,7 @@ FLOORS = (
     "compiler/passes/images",
     "compiler/passes/recognise", "compiler/passes/recognise/equivalents",
     "compiler/passes/recognise/normalisations", "compiler/passes/recognise/moves",
-    "compiler/passes/recognise/qdq",
+    "compiler/passes/recognise/qdq", "compiler/passes/recognise/sums",
     "compiler/passes/canonicalise", "compiler/passes/fuse", "compiler/passes/lower", "compiler/passes",
     "compiler/plan", "compiler/schedule", "compiler/batch", "compiler/emit", "compiler",
     "sim/verilog", "sim/verilator", "sim/values", "sim/timing", "sim/waves", "sim",
