@@ -1,7 +1,7 @@
 """Bring a model to an opset of whose operators ONNX Runtime has kernels: the reference and the quantiser run it there.
 
 onnx knows operators that no released runtime computes, and its helper writes the newest by default. ONNX Runtime says
-itself what it computes. onnx's own converter takes a model down, and refuses where the meaning would change.
+itself what it computes. onnx's own converter takes a model down where the meaning stays.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,6 @@ from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
 
 from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.onnx.reading_notes import add_note
-from tilewright.compiler.onnx.shapes import first_line
 
 __all__ = ["raised", "with_kernels"]
 
@@ -32,10 +31,7 @@ _OPEN = 2**31 - 1
 def with_kernels(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model in the newest opset up to its own for which there are kernels, with a note if that is another.
 
-    Raises
-    ------
-    UnsupportedModelError
-        If an operator has another meaning there.
+    It stays as it is where an operator has another meaning there.
     """
     stated = next((each for each in proto.opset_import if each.domain in _DOMAINS), None)
     if stated is None:
@@ -51,11 +47,8 @@ def with_kernels(proto: onnx.ModelProto) -> onnx.ModelProto:
             f"{', '.join(missing)}")
     try:
         converted = onnx.version_converter.convert_version(proto, target)
-    except (RuntimeError, ValueError) as error:
-        raise UnsupportedModelError(
-            f"Model of opset {stated.version} must be brought to opset {target}, the newest for which ONNX Runtime "
-            f"computes its operators, and onnx's converter cannot: {first_line(error)}",
-            "export it again with an older opset, 17 for one") from error
+    except (RuntimeError, ValueError):
+        return proto    # An operator has another meaning there: it is compiled as it is, and has no reference.
     if list(converted.graph.node) == list(proto.graph.node):
         stated.version = target     # nothing has changed but the number
         converted = proto

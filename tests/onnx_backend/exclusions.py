@@ -22,8 +22,6 @@ EXCLUSIONS: dict[str, tuple[str, ...]] = {
         r"^test_attention_4d_gqa_causal_nonpad_decode_expanded$",
         r"^test_attention_4d_diff_heads_mask4d_padded_kv_expanded$",
         r"^test_attention_local_window_(rank1_boolean|ext_cache_rank3_head|ext_cache_rank4_batch|ext_cache_rank2)_mask(_expanded)?$"),
-    "Gather has a constant index or a list of them, no table": (
-        r"^test_gather_2d_indices$", r"^test_rotary_embedding_(interleaved|with_.*rotary_dim)(_expanded)?$"),
     # Outputs besides the first, and training
     "training: networks are compiled for inference": (
         r"^test_training_dropout", r"^test_batchnorm_(example|epsilon)_training_mode$"),
