@@ -29,7 +29,7 @@ __all__ = ["ReferenceName", "compare", "register"]
 
 
 class ReferenceName(StrEnum):
-    """What to compare with."""
+    """The reference to compare with."""
 
     integer = "integer"
     default = "default"

@@ -1,4 +1,4 @@
-"""What a file of a tool costs: its cycles by those of the same network from plain quantize_static, and why."""
+"""The cost of a file of a tool: its cycles by those of the same network from plain quantize_static, and why."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ _LARGE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCell:
-    """What is known of one form of one network.
+    """Findings on one form of one network.
 
     Attributes
     ----------

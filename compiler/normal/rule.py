@@ -1,4 +1,4 @@
-"""What a rule of the normal form is: a name, what it says, why it keeps every bit, and the function that applies it."""
+"""A rule of the normal form: a name, what it says, why it keeps every bit, and the function that applies it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a writer gets, a JSON file, and how it goes through the forms in it: one that fails says so and ends nothing."""
+"""The job of a writer, a JSON file, and how it goes through the forms in it: one that fails says so and ends nothing."""
 
 import json
 import shutil
