@@ -50,7 +50,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """The border of a model, as users see it: the names of its outputs in their order, and how inputs and outputs are written.
+    """The border of a model: the names of its outputs in their order, and how inputs and outputs are written.
 
     Attributes
     ----------

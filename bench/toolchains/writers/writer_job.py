@@ -1,4 +1,4 @@
-"""The job of a writer, a JSON file, and how it goes through the forms in it: one that fails says so and ends nothing."""
+"""A writer's job, a JSON file, and how it goes through the forms in it: one that fails says so and ends nothing."""
 
 import json
 import shutil
