@@ -13,6 +13,9 @@ __all__ = ["ConstantLevels", "dequantised", "lattice", "of_constant", "quantised
 _LARGEST = 127
 """Of symmetric int8 levels."""
 
+_MOST_SCALE = np.float32(1e28)
+"""Of float32, times a level less its zero point (at most 2^33): the number is still one of float32."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConstantLevels:
@@ -59,7 +62,7 @@ def of_constant(value: ir.Value | None) -> ConstantLevels | None:
         return None
     levels, scale = constant(node.inputs[0]), constant(node.inputs[1])
     zero = constant(node.inputs[2]) if len(node.inputs) > 2 else None
-    if levels is None or scale is None or scale.dtype != np.float32:
+    if levels is None or scale is None or scale.dtype != np.float32 or not np.abs(scale).max(initial=0) < _MOST_SCALE:
         return None
     zero = np.zeros(scale.shape, np.int32) if zero is None else zero.astype(np.int32)
     block, axis = attribute(node, "block_size", 0), attribute(node, "axis", 1)

@@ -148,7 +148,8 @@ def random_large_layer(rng: np.random.Generator) -> Layer:
         sizes[1] = int(rng.integers(2, 4))
     if rng.random() < 0.5:
         sizes.reverse()
-    if kind == "average" and rng.random() < 0.5:
+    if kind == "average" and rng.random() < 0.8:
+        channels = int(rng.choice([16, 24, 48]))  # many, so that images too large for the buffer occur
         shapes = [Shape(size, size, 1, 1, 0, 0) for size in sizes]
         return all_alike(build_layer(rng, kind, channels, channels, channels, shapes))
     shapes = []
