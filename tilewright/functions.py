@@ -275,7 +275,7 @@ def explore(models: str | Path | Sequence[str | Path], output: str | Path, trial
         if missing > 0:
             workers = LocalWorkers(evaluator, min(missing, jobs or os.cpu_count() or 1))
             _try_designs(study, workers, trials, RunningTable(folder, study), steps)
-        write_front(study, evaluator, folder, 0, "tilewright.explore", steps)
+        write_front(study, evaluator, folder, "tilewright.explore")
         require_front(study)
         return _front(study, folder)
     finally:

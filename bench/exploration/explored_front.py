@@ -1,7 +1,8 @@
 """The front of an exploration: measured on request, and written into the exploration's folder as files and a page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tilewright.bench.exploration.design_cost import Evaluator
@@ -13,37 +14,37 @@ from tilewright.errors import InputError
 from tilewright.tools.files import write_file
 from tilewright.tools.progress import Steps
 
-__all__ = ["require_front", "write_front"]
+__all__ = ["measure_front", "require_front", "write_front"]
 
 _PAGE = "explore.html"
 
 
-def write_front(study: ExplorationStudy, evaluator: Evaluator, folder: Path, most: int, command: str,
-                steps: Steps) -> dict[str, Any]:
-    """Measure up to ``most`` points of the front, write all results, and return them as JSON's types.
+def write_front(study: ExplorationStudy, evaluator: Evaluator, folder: Path, command: str,
+                verified: Mapping[int, dict[str, Any]] = MappingProxyType({})) -> dict[str, Any]:
+    """Write all results into ``folder``, and return them as JSON's types.
 
-    ``command`` is what the results name as theirs; ``start`` there is the space's own design, such as a preset, and
-    which trials are at least as good in every objective. The files are written before anything is measured, too.
+    ``command`` is what the results name as theirs, and ``verified`` by trial what was measured of it; ``start`` in the
+    results is the space's own design, such as a preset, and which trials are at least as good in every objective.
 
     Raises
     ------
     InputError
         If a file cannot be written.
     """
-    trials, front, importances = study.finished(), study.front(), study.importances()
+    trials, front = study.finished(), study.front()
     start = _start_json(study, evaluator, trials)
-
-    def write(verified: dict[int, dict[str, Any]]) -> dict[str, Any]:
-        content = front_json(study.setup, trials, front, verified, command) | {"start": start}
-        with study.turn("writing"):
-            write_results(folder, study.setup, trials, content, front)
-            write_file(folder / _PAGE, explore_page(study.setup, trials, content, importances).encode())
-        return content
-
-    content = write({})
-    if most and front:
-        content = write(verify(folder, study, evaluator.networks, front, most, steps))
+    content = front_json(study.setup, trials, front, verified, command) | {"start": start}
+    with study.turn("writing"):
+        write_results(folder, study.setup, trials, content, front)
+        write_file(folder / _PAGE, explore_page(study.setup, trials, content, study.importances()).encode())
     return content
+
+
+def measure_front(study: ExplorationStudy, evaluator: Evaluator, folder: Path, most: int, command: str,
+                  steps: Steps) -> dict[str, Any]:
+    """Measure up to ``most`` points of the front, which takes minutes, and do as `write_front` with what was found."""
+    found = verify(folder, study, evaluator.networks, study.front(), most, steps)
+    return write_front(study, evaluator, folder, command, found)
 
 
 def _start_json(study: ExplorationStudy, evaluator: Evaluator, trials: Sequence[FinishedTrial]) -> dict[str, Any]:

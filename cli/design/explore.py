@@ -163,15 +163,26 @@ def _workers(evaluator: "Evaluator", jobs: int, address: str | None) -> "Workers
 
 
 def _report(study: "ExplorationStudy", evaluator: "Evaluator", output: Path, most: int) -> None:
-    """Verify the front, write the results and show it."""
-    from tilewright.bench.exploration.explored_front import require_front, write_front
-    from tilewright.cli.tables.exploration_progress import front_table, start_sentence, verified_table
+    """Write the front and show it; then measure points of it, and show them beside what was predicted."""
+    from tilewright.bench.exploration.explored_front import measure_front, require_front, write_front
+    from tilewright.cli.tables.exploration_progress import (
+        front_table,
+        measuring_sentence,
+        start_sentence,
+        verified_table,
+    )
     from tilewright.cli.tables.text import console
     from tilewright.tools.progress import Steps
 
-    content = write_front(study, evaluator, output, most, shlex.join(["tilewright", *sys.argv[1:]]), Steps())
-    console().print(front_table(content, study.setup.objectives))
-    console().print(start_sentence(content, study.setup.objectives), highlight=False, soft_wrap=True)
-    if (verified := verified_table(content)) is not None:
-        console().print(verified)
+    objectives, command = study.setup.objectives, shlex.join(["tilewright", *sys.argv[1:]])
+    content = write_front(study, evaluator, output, command)
     require_front(study)
+    console().print(front_table(content, objectives))
+    console().print(start_sentence(content, objectives), highlight=False, soft_wrap=True)
+    if most:
+        count = min(most, len(content["points"]))
+        console().print(measuring_sentence(count, output), highlight=False, soft_wrap=True)
+        content = measure_front(study, evaluator, output, most, command, Steps())
+        console().print(front_table(content, objectives))
+        if (verified := verified_table(content)) is not None:
+            console().print(verified)

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -22,7 +23,7 @@ from tilewright.bench.exploration.design_cost import Verdict
 from tilewright.bench.exploration.exploration_study import FinishedTrial
 from tilewright.tools.fitted_table import FittedTable
 
-__all__ = ["ExplorationProgress", "front_table", "start_sentence", "verified_table"]
+__all__ = ["ExplorationProgress", "front_table", "measuring_sentence", "start_sentence", "verified_table"]
 
 _SECONDS = 30.0
 """Between two lines where no terminal shows the bar."""
@@ -119,6 +120,12 @@ def start_sentence(content: dict[str, Any], objectives: Sequence[str]) -> str:
     verb = "is" if count == 1 else "are"
     return (f"{count} of {content['trials']} designs {verb} at least as good as {start['name']} in every objective "
             f"({costs}{''.join(f'; beyond {limit}' for limit in start['beyond'])})")
+
+
+def measuring_sentence(count: int, folder: Path) -> str:
+    """Return what follows the front: how many designs are measured, and what an interruption leaves."""
+    return (f"Measuring {count} of them in RTL and by synthesis, which takes some minutes a design. The front is in "
+            f"{folder} already: Ctrl-C keeps it, and the same command goes on from there")
 
 
 def verified_table(content: dict[str, Any]) -> Table | None:

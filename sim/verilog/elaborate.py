@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 
 from amaranth.back import rtlil
@@ -37,6 +38,8 @@ write_verilog -norename
 # in an initial block: elsewhere such a line is an assignment to one bit of a signal.
 _INITIAL = re.compile(r"^  initial begin\n(?:    .*\n)*?  end\n", re.MULTILINE)
 _ZERO_WORD = re.compile(r"^\s+\S+ ?\[\d+\] = \d+'[hd]0+;\n", re.MULTILINE)
+
+_ELABORATING = threading.Lock()
 
 _REGISTER_VALUE = re.compile(r"^(  reg [^=;\n]+?) = \d+'[hd][0-9a-f]+;$", re.MULTILINE)
 
@@ -145,12 +148,14 @@ def _rtlil(component: Component, name: str) -> str:
     """Return ``component`` as RTLIL whose top module is ``name``.
 
     The collector of garbage rests meanwhile: Amaranth makes millions of objects and drops few of them, and to look at
-    them again and again took half of the time.
+    them again and again took half of the time. Threads elaborate one after the other, since Amaranth and the collector
+    have state of the whole process.
     """
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        return rtlil.convert(component, name=name, emit_src=False)
-    finally:
-        if collecting:
-            gc.enable()
+    with _ELABORATING:
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return rtlil.convert(component, name=name, emit_src=False)
+        finally:
+            if collecting:
+                gc.enable()

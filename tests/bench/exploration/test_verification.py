@@ -1,5 +1,6 @@
 """The front held to the hardware: which points are measured, once each, and what is kept of it."""
 
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from tests.bench.exploration.synthetic import FormulaWorkers, setup_for, space_of
 from tilewright.bench.exploration import verification
 from tilewright.bench.exploration.exploration import explore
-from tilewright.bench.exploration.exploration_results import front_json
+from tilewright.bench.exploration.exploration_results import design_of_trial, front_json
 from tilewright.bench.exploration.exploration_study import ExplorationStudy
 from tilewright.bench.exploration.verification import chosen_points, verify
 from tilewright.cli.tables.exploration_progress import verified_table
@@ -76,6 +77,37 @@ def test_what_was_measured_is_not_measured_again(tmp_path, study, hardware):
     first = verify(tmp_path, study, NETWORKS, front, 2, Silence())
     assert verify(tmp_path, study, NETWORKS, front, 2, Silence()) == first
     assert len(hardware["rtl"]) == len(hardware["synthesis"]) == 2
+
+
+def test_designs_are_measured_side_by_side(tmp_path, study, hardware, monkeypatch):
+    both = threading.Barrier(2, timeout=60)  # a run in RTL that waits for a synthesis to be under way
+
+    def waits(part):
+        def waiting(*arguments, **options):
+            both.wait()
+            return part(*arguments, **options)
+        return waiting
+
+    monkeypatch.setattr(verification.os, "cpu_count", lambda: 2)
+    for name in ("run_model", "synthesise"):
+        monkeypatch.setattr(verification, name, waits(getattr(verification, name)))
+    assert len(verify(tmp_path, study, NETWORKS, study.front(), 2, Silence())) == 2
+
+
+def test_what_was_measured_before_an_interruption_is_kept(tmp_path, study, hardware, monkeypatch):
+    front, run = study.front(), verification.run_model
+
+    def interrupted(source, machine, *arguments, **options):
+        if machine.same_as(design_of_trial(study.setup, front[-1]).machine):
+            raise KeyboardInterrupt
+        return run(source, machine, *arguments, **options)
+
+    monkeypatch.setattr(verification, "run_model", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        verify(tmp_path, study, NETWORKS, front, 2, Silence())
+    monkeypatch.setattr(verification, "run_model", run)
+    assert list(verify(tmp_path, study, NETWORKS, front, 1, Silence())) == [front[0].number]
+    assert len(hardware["rtl"]) == 1
 
 
 def test_a_design_that_does_not_run_is_still_synthesised(tmp_path, study, hardware, monkeypatch):
