@@ -5,10 +5,12 @@ from pathlib import Path
 
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.passes.coverage import DATAPATH, RUNS_ON
-from tilewright.compiler.passes.recognise.expand_qlinear import EXPANDED
 from tilewright.tools.templates import render
 
 __all__ = ["page"]
+
+_EXPANDED = ("QLinearMul", "QLinearConcat", "QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax")
+"""Operators on integers that the datapath has none of the same name for."""
 
 _TEMPLATE = Path(__file__).with_name("operators_page.md.j2")
 _REAL_NETWORKS = Path(__file__).resolve().parents[1] / "docs" / "real-networks.json"
@@ -18,7 +20,7 @@ _REAL_NETWORKS = Path(__file__).resolve().parents[1] / "docs" / "real-networks.j
 def page() -> str:
     """Return the page's text."""
     busy = json.loads(_REAL_NETWORKS.read_text(encoding="utf-8"))["over_a_tenth"] if _REAL_NETWORKS.exists() else []
-    return render(_TEMPLATE, runs_on=RUNS_ON, datapath=DATAPATH, kernels=KERNELS.values(), expanded=EXPANDED,
+    return render(_TEMPLATE, runs_on=RUNS_ON, datapath=DATAPATH, kernels=KERNELS.values(), expanded=_EXPANDED,
                   busy=busy)
 
 

@@ -21,7 +21,6 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxUnsqueeze,
     OnnxView,
 )
-from tilewright.compiler.graph.qlinear_operators import OnnxQLinearConv
 
 __all__ = [
     "bias_vector", "moved_type", "moving_node", "reshape_behind", "standing_for", "weight_layout", "weighted_node",
@@ -44,7 +43,7 @@ def bias_vector(node: Node, bias: np.ndarray, channels: int) -> np.ndarray:
 def weight_layout(node: Node) -> tuple[int, QConv | QDense]:
     """Return the axis of the weights that counts output channels, and the QConv or QDense for a node with weights."""
     operator = node.operator
-    if isinstance(operator, OnnxConv | OnnxQLinearConv):
+    if isinstance(operator, OnnxConv):
         return 0, QConv(window=operator.window, groups=operator.group)
     if not isinstance(operator, OnnxGemmLike):
         return 1, QDense()

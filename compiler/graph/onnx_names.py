@@ -59,19 +59,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxWhere,
     type_name,
 )
-from tilewright.compiler.graph.qlinear_operators import (
-    OnnxQGemm,
-    OnnxQLinearAdd,
-    OnnxQLinearAveragePool,
-    OnnxQLinearConcat,
-    OnnxQLinearConv,
-    OnnxQLinearGlobalAveragePool,
-    OnnxQLinearLeakyRelu,
-    OnnxQLinearMatMul,
-    OnnxQLinearMul,
-    OnnxQLinearSigmoid,
-    OnnxQLinearSoftmax,
-)
+from tilewright.compiler.graph.qlinear_operators import OnnxQLinearConv, OnnxQLinearMatMul, OnnxQLinearMul
 
 __all__ = ["BINARY", "CHOICES", "COMPUTED_IN_TABLES", "RECOGNISED", "UNARY", "onnx_operator"]
 
@@ -100,8 +88,7 @@ _CLASSES: dict[str, type[OnnxOperator]] = {
         OnnxReshape, OnnxSqueeze, OnnxUnsqueeze, OnnxIdentity, OnnxDropout, OnnxCast, OnnxWhere, OnnxSoftmax,
         OnnxConcat, OnnxSlice, OnnxResize, OnnxUpsample, OnnxPad, OnnxTranspose, OnnxDepthToSpace, OnnxSpaceToDepth,
         OnnxGather, OnnxExpand, OnnxTile, OnnxQuantizeLinear, OnnxDequantizeLinear, OnnxQLinearConv, OnnxQLinearMatMul,
-        OnnxQGemm, OnnxQLinearAdd, OnnxQLinearMul, OnnxQLinearAveragePool, OnnxQLinearGlobalAveragePool,
-        OnnxQLinearConcat, OnnxQLinearSigmoid, OnnxQLinearLeakyRelu, OnnxQLinearSoftmax)}
+        OnnxQLinearMul)}
 
 UNARY = frozenset(_UNARY)
 """Names of the operators that compute each element of their first input by itself."""

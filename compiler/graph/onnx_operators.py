@@ -51,7 +51,7 @@ class OnnxOperator(GraphOperator):
     op_type : str
         ONNX's name for it, where the class is one of several operators.
     rounded : bool
-        ONNX Runtime computes it in float although integers stand around it: QuantiseBetween has put some there.
+        ONNX Runtime computes it in float although integers stand around it.
     """
 
     attributes: Mapping[str, Any] = field(default_factory=dict)

@@ -8,7 +8,6 @@ from tilewright.compiler.errors import BadModelError, UnsupportedModelError, Uns
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxMatMul
-from tilewright.compiler.graph.qlinear_operators import OnnxQLinearMatMul
 from tilewright.compiler.network.layers import TensorInfo
 
 __all__ = [
@@ -105,7 +104,7 @@ def weights(graph: Graph, node: Node, name: str, scale: str, zero_point: str, ax
     if values.dtype.name not in INTEGERS:
         raise UnsupportedNodeError(node.name, node.op, f"its weights are {values.dtype}",
                                    "quantise weights to int8, symmetric (weight_type=QuantType.QInt8)")
-    if isinstance(node.operator, OnnxMatMul | OnnxQLinearMatMul) and values.ndim != 2:
+    if isinstance(node.operator, OnnxMatMul) and values.ndim != 2:
         raise UnsupportedNodeError(node.name, node.op, f"its weights have the shape {list(values.shape)}",
                                    "use weights of two dimensions")
     if values.ndim < 2 or (axis and values.ndim != 2) or not values.size:

@@ -85,10 +85,14 @@ class Edit:
         """Let ``new`` be the one result of a node that goes: by name, for its readers, as an output of the model."""
         old = node.outputs[0]
         self.redirect(old, new)
+        self.hand_on(old, new)
+        self.drop(node)
+
+    def hand_on(self, old: ir.Value, new: ir.Value) -> None:
+        """Let ``new`` have the name of ``old``, and be the output of the model that it is."""
         for index, output in enumerate(self.graph.outputs):
             if output is old:
                 self.graph.outputs[index] = new
-        self.drop(node)
         old.name, new.name = self.name(f"{old.name}:replaced"), old.name
 
     def drop(self, node: ir.Node) -> None:

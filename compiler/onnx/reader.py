@@ -27,7 +27,7 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_names import COMPUTED_IN_TABLES, RECOGNISED, onnx_operator
 from tilewright.compiler.graph.onnx_operators import OnnxSlice
 from tilewright.compiler.kernels.registry import KERNELS
-from tilewright.compiler.normal.rules.normal_form import normalise
+from tilewright.compiler.normal.rules.normal_form import normalise, without_integer_operators
 from tilewright.compiler.onnx.border import border_of, detach_outputs, keep_types, stated_outputs
 from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_functions, inline_functions
 from tilewright.compiler.onnx.dialects import check_dialects
@@ -104,8 +104,11 @@ def load(model: str | Path | bytes) -> Graph:
     _check_contribs(proto)
     detach_outputs(proto)
     fix_batch(proto)
-    proto = expand_functions(proto, _OPERATORS)
+    proto = expand_functions(without_integer_operators(proto), _OPERATORS)
     cleaned, count = clean_with_shapes(proto), len(proto.graph.node)
+    if any(node.op_type == "If" for node in proto.graph.node):
+        # The branch that is left has not been seen yet.
+        cleaned = infer_shapes(clean(without_integer_operators(normalise(cleaned).proto)))
     # What folding has made constant, as the shape of a Reshape, tells the shapes of what follows, which fold then.
     while any(node.op_type == "Shape" for node in cleaned.graph.node) and len(cleaned.graph.node) < count:
         cleaned, count = infer_shapes(clean(cleaned)), len(cleaned.graph.node)

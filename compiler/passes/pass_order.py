@@ -36,9 +36,7 @@ from tilewright.compiler.passes.lower.fuse_core import FuseCore
 from tilewright.compiler.passes.lower.fuse_levels import FuseLevels
 from tilewright.compiler.passes.lower.recognise_unit import RecogniseUnit
 from tilewright.compiler.passes.recognise.equivalents.use_equivalents import UseEquivalents
-from tilewright.compiler.passes.recognise.expand_qlinear import ExpandQLinear
 from tilewright.compiler.passes.recognise.fold_affine import FoldAffine
-from tilewright.compiler.passes.recognise.fold_quantize import FoldQuantize
 from tilewright.compiler.passes.recognise.function_tables import RecogniseTables
 from tilewright.compiler.passes.recognise.infer_shapes import InferShapes
 from tilewright.compiler.passes.recognise.leave_to_core import LeaveToCore
@@ -49,11 +47,9 @@ from tilewright.compiler.passes.recognise.moves.sink_dequantisation import SinkD
 from tilewright.compiler.passes.recognise.moves.skip_expand import SkipExpand
 from tilewright.compiler.passes.recognise.moves.turn_images import TurnImages
 from tilewright.compiler.passes.recognise.normalisations.rebuild import RebuildNormalisations
+from tilewright.compiler.passes.recognise.on_integers import RecogniseOnIntegers
 from tilewright.compiler.passes.recognise.prepare_inputs import PrepareInputs
 from tilewright.compiler.passes.recognise.qdq.recognise import RecogniseQdq
-from tilewright.compiler.passes.recognise.qoperators import RecogniseQOperators
-from tilewright.compiler.passes.recognise.quantise_between import QuantiseBetween
-from tilewright.compiler.passes.recognise.quantise_inputs import QuantiseInputs
 from tilewright.compiler.passes.recognise.recognise_stage import RecogniseStage
 from tilewright.compiler.passes.recognise.remove_identity import RemoveIdentity
 from tilewright.compiler.passes.recognise.sink_transposes import SinkTransposes
@@ -66,12 +62,10 @@ __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
 RECOGNITION = (
     OrderNodes(), RebuildNormalisations(), AsImages(), UseEquivalents(), SinkTransposes(),
-    RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), DequantiseImages(), QuantiseInputs(),
-    RaiseQuantisation(), PrepareInputs(), SinkDequantisation(), SkipExpand(), RepeatPixels(), TurnImages(),
-    QuantiseBetween(), RecogniseTables(), MergeAffine(), RecogniseQOperators(), RecogniseQdq(), SumFloatProducts(),
-    SumRunTimeProducts(),
-    SpreadQuantisation())
-"""Either ONNX form → integer operators, and what is left for the host core."""
+    RemoveIdentity(), FoldAffine(), DequantiseImages(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(),
+    SkipExpand(), RepeatPixels(), TurnImages(), RecogniseTables(), MergeAffine(), RecogniseOnIntegers(),
+    RecogniseQdq(), SumFloatProducts(), SumRunTimeProducts(), SpreadQuantisation())
+"""ONNX operators → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (
     ShiftUnsigned(), InferShapes(), PadChannels(), FoldPad(), SplitAverage(), FlattenToKernel(), SplitWeights(),

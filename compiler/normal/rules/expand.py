@@ -8,13 +8,16 @@ from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.rules.storage import storage_of
 from tilewright.compiler.normal.values import attribute, constant, is_constant
 
-__all__ = ["EXPAND"]
+__all__ = ["EXPAND", "EXPAND_ALL"]
 
 _NCHW, _NHWC = [0, 3, 1, 2], [0, 2, 3, 1]
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 _TRIPLES = {"QLinearConv": 2, "QLinearMatMul": 2, "QGemm": 2, "QLinearAdd": 2, "QLinearMul": 2, "QLinearSigmoid": 1,
             "QLinearLeakyRelu": 1, "QLinearAveragePool": 1, "QLinearGlobalAveragePool": 1, "QLinearSoftmax": 1}
 """Operators, and how many tensors with scale and zero point each takes first; QLinearConcat takes any number."""
+
+_ON_INTEGERS = ("QLinearConv", "QLinearMatMul")
+"""Operators that the host core computes as they are, on integers, where the datapath does not."""
 
 _LAYOUT = ("channels_last", "opset")
 _SOFTMAX_OPSET = 13
@@ -23,6 +26,34 @@ _SOFTMAX_OPSET = 13
 def _apply(edit: Edit) -> int:
     mixed = _mixed(edit)
     return sum(_expanded(edit, node) for node in edit.nodes() if _expands(edit, node, mixed))
+
+
+def _apply_all(edit: Edit) -> int:
+    return sum(_expanded(edit, node) for node in edit.nodes() if _expands_wholly(node, edit.opset))
+
+
+def _expands_wholly(node: ir.Node, opset: int) -> bool:
+    """Tell whether an integer operator is one on floats between DQ and Q to the compiler, whatever is around it.
+
+    Of products, those by constant weights are: others stay, since the core computes them on integers.
+    """
+    if node.op_type not in _TRIPLES and node.op_type != "QLinearConcat":
+        return False
+    if node.op_type == "QLinearSoftmax":
+        return _alike(node, opset)
+    if node.op_type in _ON_INTEGERS:
+        weights = constant(node.inputs[3])
+        return all(each is None or is_constant(each) for each in node.inputs[1:]) and weights is not None and (
+            weights.ndim == 2 if node.op_type == "QLinearMatMul" else weights.ndim in (3, 4))
+    return True
+
+
+def _alike(node: ir.Node, opset: int) -> bool:
+    """Tell whether a QLinearSoftmax means what the model's own Softmax does: before opset 13, all axes from one on."""
+    stated = attribute(node, "opset", opset)
+    rank = None if node.inputs[0] is None or node.inputs[0].shape is None else len(node.inputs[0].shape)
+    last = attribute(node, "axis", 1 if stated < _SOFTMAX_OPSET else -1) in (-1, None if rank is None else rank - 1)
+    return last or (stated < _SOFTMAX_OPSET) == (opset < _SOFTMAX_OPSET)
 
 
 def _mixed(edit: Edit) -> bool:
@@ -86,9 +117,10 @@ def _expanded(edit: Edit, node: ir.Node) -> bool:
             to = rest[:2]
     to = [*to, None, None][:2]
     like = _zero_like(data)
-    if to[0] is None or len(data) % 3 or any(each is None for each in (*data[0::3], *data[1::3])) or like is None:
+    absent = any(each is None for each in (*data[0::3], *data[1::3]))
+    if (to[0] is None and name != "Gemm") or len(data) % 3 or absent or like is None:
         return False
-    if to[1] is None:
+    if to[0] is not None and to[1] is None:
         to[1] = edit.constant(np.zeros((), like), f"{node.outputs[0].name}:zero")
     turned = bool(attribute(node, "channels_last", 0))
     if turned:
@@ -104,12 +136,14 @@ def _expanded(edit: Edit, node: ir.Node) -> bool:
     maker = value.producer()
     assert maker is not None
     maker.attributes.update({key: each for key, each in node.attributes.items() if key not in _LAYOUT})
-    new, old = edit.insert(node, "QuantizeLinear", [value, *to]), node.outputs[0]
+    old = node.outputs[0]
+    new = value if to[0] is None else edit.insert(node, "QuantizeLinear", [value, *to])
     if turned:
         new.type = old.type
         new = edit.insert(node, "Transpose", [new], {"perm": _NHWC})
     new.type, new.shape = old.type, old.shape
     edit.replace(node, new)
+    maker.name = node.name
     return True
 
 
@@ -147,6 +181,11 @@ def _bias(edit: Edit, node: ir.Node, bias: ir.Value, data: list[ir.Value | None]
         edit.constant(np.zeros(steps.shape, np.int32), f"{bias.name}:zero")], {"axis": 0} if steps.ndim else {},
         like=bias.name)
 
+
+EXPAND_ALL = Rule("expand", "Integer operators but for products of two computed tensors are operators on floats "
+                  "between DQ and Q", "that is their definition (ONNX; ContribOperators.md of ONNX Runtime)",
+                  _apply_all)
+"""What the compiler applies in the place of EXPAND: behind it there is one form of each operator."""
 
 EXPAND = Rule("expand", "QLinear operators of mixed types, with channels last, or of a constant operand are operators "
               "on floats between DQ and Q", "that is their definition (ONNX; ContribOperators.md of ONNX Runtime), and "

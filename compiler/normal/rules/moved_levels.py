@@ -13,6 +13,7 @@ from tilewright.compiler.normal.values import (
     is_constant,
     is_move,
     is_quantise,
+    levels_behind,
     per_tensor,
     readers,
     same_parameters,
@@ -27,7 +28,12 @@ def _chooses(node: ir.Node) -> bool:
 
 
 def _apply_earlier(edit: Edit) -> int:
-    return sum(_raised(edit, node) for node in edit.nodes() if is_move(node) or _chooses(node))
+    return sum(_raised(edit, node) for node in edit.nodes() if _commutes(node))
+
+
+def _commutes(node: ir.Node) -> bool:
+    """Tell whether rounding before a node gives what rounding behind it does; what a Pad puts around is rounded too."""
+    return is_move(node) or _chooses(node) or (not node.domain and node.op_type == "Pad")
 
 
 def _raised(edit: Edit, node: ir.Node) -> int:
@@ -44,17 +50,26 @@ def _raised(edit: Edit, node: ir.Node) -> int:
     count = 0
     for index, value in enumerate(data):
         if value is None or is_constant(value) or (sources[index] is not None and len(data) > 1) \
-                or value.dtype not in (None, ir.DataType.FLOAT):
+                or value.dtype not in (None, ir.DataType.FLOAT) or same_parameters(levels_behind(value), after[0]):
             continue
         others = [each for each in readers(value) if each is not node]
-        if sources[index] is None and (any(map(is_quantise, others)) or (others and value.producer() is None)):
+        if sources[index] is None and (any(map(is_quantise, others)) or (others and value.producer() is None)) \
+                and not all(_ends_like(edit, each, after[0]) for each in others):
             continue
         node.replace_input_with(index, edit.quantised(value, after[0], node))
         count += 1
     return count
 
 
-EARLIER = Rule("earlier", "A Q behind moves and choices of floats stands before them",
+def _ends_like(edit: Edit, node: ir.Node, like: ir.Node) -> bool:
+    """Tell whether a node quantises as ``like`` does, or is a move that nothing but such nodes reads."""
+    if is_quantise(node):
+        return same_parameters(node, like)
+    return _commutes(node) and all(output.uses() and not edit.is_output(output) and all(
+        is_quantise(each) and same_parameters(each, like) for each in readers(output)) for output in node.outputs)
+
+
+EARLIER = Rule("earlier", "A Q behind moves, choices and Pads of floats stands before them",
                "rounding is the same monotone function of every element, and commutes with both", _apply_earlier)
 
 
@@ -74,16 +89,19 @@ def _lowered(edit: Edit, node: ir.Node) -> int:
     count = 0
     for output in node.outputs:
         after = readers(output)
-        if edit.is_output(output) or not after:
+        given = edit.is_output(output)
+        if not after or (given and not _chooses(node)):
             continue
-        clamps = node.op_type in CLAMPS and len(after) == 1
-        if all(is_quantise(each) and (clamps or same_parameters(each, first)) for each in after):
+        rescales = node.op_type in {*CLAMPS, "Concat"} and len(after) == 1
+        if not given and all(is_quantise(each) and (rescales or same_parameters(each, first)) for each in after):
             continue
         kept = [each for each in after if is_quantise(each) and same_parameters(each, first)]
         new = edit.quantised(output, first, node, after=True)
         levels = new.producer()
         quantise = levels.inputs[0].producer() if levels is not None and levels.inputs[0] is not None else None
         edit.redirect(output, new, keep=[*kept, *([quantise] if quantise is not None else [])])
+        if given:
+            edit.hand_on(output, new)
         count += 1
     return count
 

@@ -18,7 +18,7 @@ from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.rules.biases import BIASES
 from tilewright.compiler.normal.rules.constants import CONSTANTS
 from tilewright.compiler.normal.rules.domains import DOMAINS
-from tilewright.compiler.normal.rules.expand import EXPAND
+from tilewright.compiler.normal.rules.expand import EXPAND, EXPAND_ALL
 from tilewright.compiler.normal.rules.idle import IDLE
 from tilewright.compiler.normal.rules.layouts import LAYOUTS
 from tilewright.compiler.normal.rules.moved_levels import EARLIER, INSIDE
@@ -28,7 +28,7 @@ from tilewright.compiler.normal.rules.storage import STORAGE
 from tilewright.compiler.normal.rules.weight_levels import BLOCKS, WEIGHT_LEVELS
 from tilewright.compiler.normal.types import fill_shapes, fill_types
 
-__all__ = ["RULES", "NormalForm", "normalise"]
+__all__ = ["RULES", "NormalForm", "normalise", "without_integer_operators"]
 
 RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, EXPAND, PLAIN, CONSTANTS, WEIGHT_LEVELS, BLOCKS, BIASES, IDLE, STORAGE,
                            PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
@@ -59,13 +59,32 @@ def normalise(proto: onnx.ModelProto) -> NormalForm:
     if not any(node.op_type in _QUANTISED or node.op_type.startswith("QLinear") or node.op_type == "QGemm"
                for node in proto.graph.node):
         return NormalForm(proto, {}, ())
+    return _rewritten(proto, RULES)
+
+
+def without_integer_operators(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model in normal form as the compiler reads it: operators of integers are such between DQ and Q.
+
+    The reference runs them as they are. Products of two computed tensors stay.
+
+    Raises
+    ------
+    BadModelError
+        If onnx-ir cannot read it.
+    """
+    if not any(node.op_type.startswith("QLinear") or node.op_type == "QGemm" for node in proto.graph.node):
+        return proto
+    return _rewritten(proto, tuple(EXPAND_ALL if rule is EXPAND else rule for rule in RULES)).proto
+
+
+def _rewritten(proto: onnx.ModelProto, rules: tuple[Rule, ...]) -> NormalForm:
     try:
         model = ir.from_proto(proto)
         LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
         edit = Edit(model.graph)
-        counts = _applied(edit)
+        counts = _applied(edit, rules)
         if fill_shapes(model):
-            counts = Counter(counts) + Counter(_applied(edit))
+            counts = Counter(counts) + Counter(_applied(edit, rules))
         if not counts:
             return NormalForm(proto, {}, ())
         edit.drop_unread()
@@ -78,13 +97,13 @@ def normalise(proto: onnx.ModelProto) -> NormalForm:
     return NormalForm(made, counts, tuple(edit.notes))
 
 
-def _applied(edit: Edit) -> dict[str, int]:
+def _applied(edit: Edit, rules: tuple[Rule, ...]) -> dict[str, int]:
     """Apply the rules until none changes anything; return how often each did."""
     counts: dict[str, int] = {}
     for _ in range(_MOST_ROUNDS):
         changed = False
         fill_types(edit.graph)
-        for rule in RULES:
+        for rule in rules:
             if found := rule.apply(edit):
                 counts[rule.name] = counts.get(rule.name, 0) + found
                 changed = True

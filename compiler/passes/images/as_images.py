@@ -24,14 +24,6 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxUnary,
     OnnxView,
 )
-from tilewright.compiler.graph.qlinear_operators import (
-    OnnxQLinear,
-    OnnxQLinearAdd,
-    OnnxQLinearConcat,
-    OnnxQLinearLeakyRelu,
-    OnnxQLinearMul,
-    OnnxQLinearSigmoid,
-)
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.network.image_forms import LINE, ROWS, Form
 from tilewright.compiler.passes.images.constant_changes import Broadcast
@@ -43,9 +35,8 @@ from tilewright.compiler.passes.images.state import ImageState
 __all__ = ["AsImages"]
 
 _Quantisation = OnnxQuantizeLinear | OnnxDequantizeLinear
-_QLinearElementwise = OnnxQLinearAdd | OnnxQLinearMul | OnnxQLinearSigmoid | OnnxQLinearLeakyRelu
-_Elementwise = OnnxUnary | OnnxBinary | OnnxIdentity | OnnxDropout | _Quantisation | _QLinearElementwise
-_Moves = OnnxConcat | OnnxQLinearConcat | OnnxSlice | OnnxPad | OnnxResize | OnnxReduceMean
+_Elementwise = OnnxUnary | OnnxBinary | OnnxIdentity | OnnxDropout | _Quantisation
+_Moves = OnnxConcat | OnnxSlice | OnnxPad | OnnxResize | OnnxReduceMean
 _MAX_STEPS = 12
 """Operators between a product and the integers that it is of."""
 
@@ -95,7 +86,7 @@ def _is_quantised(graph: Graph, node: Node) -> bool:
     name = node.inputs[0]
     for _ in range(_MAX_STEPS):
         source = graph.producer(name)
-        if isinstance(node.operator, OnnxQLinear) or graph.tensors[name].dtype in ("int8", "uint8"):
+        if graph.tensors[name].dtype in ("int8", "uint8"):
             return True
         if source is None:
             return False
@@ -107,15 +98,7 @@ def _is_quantised(graph: Graph, node: Node) -> bool:
 
 def _data(node: Node) -> tuple[str, ...]:
     """Return the operands of a node, without parameters."""
-    match node.operator:
-        case OnnxQLinearAdd() | OnnxQLinearMul():
-            return node.inputs[0], node.inputs[3]
-        case OnnxBinary() | OnnxConcat():
-            return node.inputs
-        case OnnxQLinearConcat():
-            return node.inputs[2::3]
-        case _:
-            return node.inputs[:1]
+    return node.inputs if isinstance(node.operator, OnnxBinary | OnnxConcat) else node.inputs[:1]
 
 
 def _rewritten(state: ImageState, node: Node, wanted: dict[str, Form]) -> bool:

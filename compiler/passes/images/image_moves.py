@@ -4,7 +4,6 @@ import numpy as np
 
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxOperator, OnnxPad, OnnxReduceMean, OnnxResize
-from tilewright.compiler.graph.qlinear_operators import OnnxQLinearConcat
 from tilewright.compiler.network.image_forms import LINE, Form
 from tilewright.compiler.passes.images.state import ImageState
 
@@ -18,7 +17,7 @@ def moved(state: ImageState, node: Node, data: tuple[str, ...], form: Form) -> b
                        for name in data):
         return False
     match node.operator:
-        case OnnxConcat() | OnnxQLinearConcat():
+        case OnnxConcat():
             return _concatenated(state, node, data, form)
         case OnnxPad():
             return _padded(state, node, form, rank)

@@ -14,20 +14,14 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxMaxPool,
     OnnxOperator,
 )
-from tilewright.compiler.graph.qlinear_operators import (
-    OnnxQLinearAveragePool,
-    OnnxQLinearConv,
-    OnnxQLinearGlobalAveragePool,
-)
 from tilewright.compiler.network.image_forms import LINE
 from tilewright.compiler.passes.images.constant_changes import LineWeights
 from tilewright.compiler.passes.images.state import ImageState
 
 __all__ = ["windowed"]
 
-_Weighted = OnnxConv | OnnxConvTranspose | OnnxQLinearConv
-_Others = (OnnxAveragePool | OnnxMaxPool | OnnxGlobalAveragePool | OnnxGlobalMaxPool | OnnxQLinearAveragePool
-           | OnnxQLinearGlobalAveragePool | OnnxBatchNormalization)
+_Weighted = OnnxConv | OnnxConvTranspose
+_Others = OnnxAveragePool | OnnxMaxPool | OnnxGlobalAveragePool | OnnxGlobalMaxPool | OnnxBatchNormalization
 _ROW = {"kernel_shape": 1, "strides": 1, "dilations": 1, "output_padding": 0, "output_shape": 1}
 """Attributes of windows, and what each is downwards in an image of one row."""
 
@@ -42,8 +36,7 @@ def windowed(state: ImageState, node: Node) -> Callable[[ImageState, Node], None
         return None
     if isinstance(operator, _Others):
         return _pooled
-    position = 3 if isinstance(operator, OnnxQLinearConv) else 1
-    weights = node.inputs[position]
+    weights = node.inputs[1]
     return _convolved if state.fixed(weights) and len(state.shape(weights) or ()) == 3 else None
 
 
@@ -53,11 +46,8 @@ def _pooled(state: ImageState, node: Node) -> None:
 
 
 def _convolved(state: ImageState, node: Node) -> None:
-    position = 3 if isinstance(node.operator, OnnxQLinearConv) else 1
-    weights = state.changed(node.inputs[position], LINE.suffix, LineWeights())
-    inputs = [state.image(node.inputs[0], LINE), *node.inputs[1:]]
-    inputs[position] = weights
-    state.add(node, _over_rows(node), tuple(inputs), LINE)
+    weights = state.changed(node.inputs[1], LINE.suffix, LineWeights())
+    state.add(node, _over_rows(node), (state.image(node.inputs[0], LINE), weights, *node.inputs[2:]), LINE)
 
 
 def _over_rows(node: Node) -> OnnxOperator:

@@ -4,15 +4,12 @@ from dataclasses import dataclass, replace
 
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxAdd, OnnxGemm, OnnxMatMul, OnnxRowProduct
-from tilewright.compiler.graph.qlinear_operators import OnnxQGemm, OnnxQLinearConv, OnnxQLinearMatMul
 from tilewright.compiler.network.image_forms import COLUMNS, LINE, ROWS, Form
 from tilewright.compiler.passes.images.constant_changes import Flattened, MatrixWeights
 from tilewright.compiler.passes.images.state import ImageState
 
 __all__ = ["RowProduct", "convolved", "product_of"]
 
-_PRODUCTS = OnnxMatMul | OnnxGemm | OnnxQLinearMatMul | OnnxQGemm
-_WEIGHTS = {OnnxMatMul: 1, OnnxGemm: 1, OnnxQLinearMatMul: 3, OnnxQGemm: 3}
 _POINT = {"kernel_shape": (1, 1)}
 
 
@@ -29,30 +26,22 @@ class RowProduct:
 def product_of(state: ImageState, node: Node) -> RowProduct | None:
     """Return the operands of a node that multiplies rows by a constant matrix and can become a convolution."""
     operator = node.operator
-    if not isinstance(operator, _PRODUCTS):
+    if not isinstance(operator, OnnxMatMul | OnnxGemm):
         return None
-    weights, shape = node.inputs[_WEIGHTS[type(operator)]], state.shape(node.inputs[0])
+    weights, shape = node.inputs[1], state.shape(node.inputs[0])
     matrix = state.shape(weights)
     if not state.fixed(weights) or matrix is None or len(matrix) != 2 or shape is None:
         return None
-    gemm = operator if isinstance(operator, OnnxGemm | OnnxQGemm) else None
+    gemm = operator if isinstance(operator, OnnxGemm) else None
     turned = gemm is not None and bool(gemm.transA)
     transposed = gemm is not None and bool(gemm.transB)
-    if gemm is not None and (gemm.alpha != 1.0 or gemm.beta != 1.0 or not _one_row(state, node, gemm)):
-        return None
-    if isinstance(operator, OnnxQGemm) and (len(node.inputs) < 9 or not node.inputs[7]):
+    if gemm is not None and (gemm.alpha != 1.0 or gemm.beta != 1.0
+                             or not all(_is_row(state, name) for name in node.inputs[2:3] if name)):
         return None
     form = COLUMNS if turned else ROWS
     if not form.suits(shape) or (len(shape) == 2 and shape[0] == 1 and not turned):
         return None
     return RowProduct(form, weights, transposed, matrix[0 if transposed else 1])
-
-
-def _one_row(state: ImageState, node: Node, gemm: OnnxGemm | OnnxQGemm) -> bool:
-    """Tell whether the bias of a Gemm is one constant row."""
-    position = 6 if isinstance(gemm, OnnxQGemm) else 2
-    name = node.inputs[position] if len(node.inputs) > position else ""
-    return not name or _is_row(state, name)
 
 
 def _is_row(state: ImageState, name: str) -> bool:
@@ -65,19 +54,12 @@ def convolved(state: ImageState, node: Node, product: RowProduct) -> None:
     x = state.image(node.inputs[0], product.form)
     weights = state.changed(product.weights, f"{ROWS.suffix}{int(product.transposed)}",
                             MatrixWeights(product.transposed))
-    match node.operator:
-        case OnnxQLinearMatMul():
-            state.add(node, OnnxQLinearConv(_POINT), (x, *node.inputs[1:3], weights, *node.inputs[4:8]), ROWS)
-        case OnnxQGemm():
-            i = node.inputs
-            bias = tuple(_bias(state, name, product.outputs) for name in i[6:7] if name)
-            state.add(node, OnnxQLinearConv(_POINT), (x, *i[1:3], weights, *i[4:6], *i[7:9], *bias), ROWS)
-        case OnnxGemm():
-            bias = tuple(_bias(state, name, product.outputs) for name in node.inputs[2:3] if name)
-            conv = OnnxRowProduct(_POINT, "Conv", rounded=_rounded(state, node.inputs[2:3]))
-            state.add(node, conv, (x, weights, *bias), ROWS)
-        case _:
-            _with_addition(state, node, x, weights, product.outputs)
+    if isinstance(node.operator, OnnxGemm):
+        bias = tuple(_bias(state, name, product.outputs) for name in node.inputs[2:3] if name)
+        conv = OnnxRowProduct(_POINT, "Conv", rounded=_rounded(state, node.inputs[2:3]))
+        state.add(node, conv, (x, weights, *bias), ROWS)
+    else:
+        _with_addition(state, node, x, weights, product.outputs)
 
 
 def _with_addition(state: ImageState, node: Node, x: str, weights: str, outputs: int) -> None:

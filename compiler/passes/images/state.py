@@ -8,7 +8,6 @@ from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.node import GraphOperator, Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxDequantizeLinear,
-    OnnxQuantizeLinear,
     OnnxReshape,
     OnnxSqueeze,
     OnnxTranspose,
@@ -132,12 +131,12 @@ class ImageState:
         return image
 
     def fixed(self, name: str) -> bool:
-        """Tell whether a value is a constant, or one that is only quantised or dequantised."""
+        """Tell whether a value is a constant, or one that is only dequantised."""
         if name in self.graph.constants:
             return True
         source = self.graph.producer(name)
-        return source is not None and isinstance(source.operator, OnnxQuantizeLinear | OnnxDequantizeLinear) \
-            and self.fixed(source.inputs[0]) and all(each in self.graph.constants for each in source.inputs[1:] if each)
+        return source is not None and isinstance(source.operator, OnnxDequantizeLinear) \
+            and self.graph.all_constant(each for each in source.inputs if each)
 
     def changed(self, name: str, suffix: str, change: ConstantChange) -> str:
         """Return a fixed value with its elements rearranged; ``suffix`` distinguishes it from others of the same."""
@@ -148,7 +147,7 @@ class ImageState:
         source = self.graph.producer(name)
         assert source is not None
         operator = source.operator
-        assert isinstance(operator, OnnxQuantizeLinear | OnnxDequantizeLinear)
+        assert isinstance(operator, OnnxDequantizeLinear)
         inner = self.changed(source.inputs[0], suffix, change)
         if new not in self.tensors:
             rank = len(self.shape(name) or self.shape(source.inputs[0]) or (1,))

@@ -76,7 +76,7 @@ def _is_source(graph: Graph, name: str, size: int, view: bool) -> bool:
         return one_scale(graph, source) and source.inputs[0] not in graph.constants
     if is_movement(graph, source):
         return all(_is_source(graph, each, max(size, elements(graph, name)), view) for each in moved_inputs(source))
-    # Views behind what computes are another pass's, QuantiseBetween's; but a function is a table.
+    # Views behind what computes are not for it; but a function is a table.
     alone = all(isinstance(reader.operator, OnnxQuantizeLinear) or is_movement(graph, reader)
                 for reader in graph.readers(name))
     function = isinstance(source.operator, OnnxUnary) and not isinstance(source.operator, OnnxRelu | OnnxClip)
