@@ -16,6 +16,15 @@ _GROWING = {"Expand", "Tile", "Resize", "Concat"}
 _MOST = 2**22
 """Elements that a growing operator may make while compiling."""
 
+_NOT_COMPUTED = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError, RuntimeError, TypeError,
+    ValueError, onnx.defs.SchemaError)
+"""What ONNX's reference raises of inputs that contradict their operator, or that it has no implementation for.
+
+Its own errors are of RuntimeError; it also looks for attributes that a broken node has not, names that an axis out of
+range has not set, and operators that an opset has not. The others are of NumPy.
+"""
+
 
 def folds(node: ir.Node) -> bool:
     """Tell whether a node of constants is computed now."""
@@ -36,6 +45,6 @@ def result(node: ir.Node, arrays: list[np.ndarray | None], opset: int) -> np.nda
     try:
         model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
         found = ReferenceEvaluator(model).run(["o"], feeds)[0]
-    except Exception:  # noqa: BLE001  A constant that the reference does not compute stays where it is.
-        return None
+    except _NOT_COMPUTED:
+        return None     # A constant that the reference does not compute stays where it is.
     return np.asarray(found) if np.asarray(found).size <= max(_MOST, *(each.size for each in feeds.values())) else None

@@ -16,6 +16,8 @@ from onnx_ir.passes.common import (
 )
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
+from tilewright.compiler.normal.constant_levels import of_constant
+from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.onnx.shapes import first_line, infer_shapes
 from tilewright.compiler.onnx.top_one import with_extremes
 
@@ -137,7 +139,7 @@ def clean(proto: onnx.ModelProto) -> onnx.ModelProto:
         If the model is none that can be read.
     """
     try:
-        return with_extremes(_with_gathers(ir.to_proto(_cleaned(ir.from_proto(_with_shared_floats(proto))))))
+        return with_extremes(_with_gathers(ir.to_proto(_cleaned(ir.from_proto(proto)))))
     except (ir.serde.SerdeError, ir.passes.PassError, ValueError, TypeError, LookupError, ArithmeticError,
             RuntimeError) as error:
         # The last ones are of NumPy, on what the folded nodes make of broken constants.
@@ -169,49 +171,19 @@ def _cleaned(model: ir.Model) -> ir.Model:
     lift = LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)
     RemoveInitializersFromInputsPass()(model)
     lift(model)
+    _make_copies_floats(Edit(model.graph))
     onnxscript.optimizer.fold_constants(model, onnx_shape_inference=False, should_fold=_should_fold)
     for cleanup in (lift, IdentityEliminationPass(), RemoveUnusedNodesPass()):
         cleanup(model)
     return model
 
 
-def _with_shared_floats(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with each Identity of a dequantised constant as the floats that it is.
-
-    Exporters write one for constants that two nodes share, and ONNX Runtime folds it: to it, the bias of the second
-    node is one of floats, whose levels are those of that node.
-    """
-    made = {node.output[0]: node for node in proto.graph.node if node.op_type == "DequantizeLinear"}
-    constants = {tensor.name: tensor for tensor in proto.graph.initializer}
-    copies = [node for node in proto.graph.node if node.op_type == "Identity" and node.input[0] in made
-              and all(not name or name in constants for name in made[node.input[0]].input)]
-    floats = {copy.output[0]: _dequantised(made[copy.input[0]], constants) for copy in copies}
-    if not any(values is not None for values in floats.values()):
-        return proto
-    changed = onnx.ModelProto()
-    changed.CopyFrom(proto)
-    kept = [node for node in changed.graph.node if node.op_type != "Identity" or floats.get(node.output[0]) is None]
-    del changed.graph.node[:]
-    changed.graph.node.extend(kept)
-    changed.graph.initializer.extend(onnx.numpy_helper.from_array(values, name)
-                                     for name, values in floats.items() if values is not None)
-    return changed
-
-
-def _dequantised(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> np.ndarray | None:
-    """Return the float32 numbers that a DequantizeLinear of constants makes; None where it does not in a plain way."""
-    levels, scale, *zero = (onnx.numpy_helper.to_array(constants[name]) for name in node.input if name)
-    attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
-    axis = int(attributes.get("axis", 1))
-    if scale.dtype != np.float32 or attributes.get("block_size") or (scale.size > 1 and not (
-            -levels.ndim <= axis < levels.ndim and scale.shape == levels.shape[axis:][:1])):
-        return None
-    shape = [1] * levels.ndim
-    if scale.size > 1:
-        shape[axis] = -1
-    difference = levels.astype(np.int64) - (zero[0].astype(np.int64).reshape(
-        shape if zero[0].size > 1 else ()) if zero else 0)
-    return (difference.astype(np.float32) * scale.reshape(shape if scale.size > 1 else ())).astype(np.float32)
+def _make_copies_floats(edit: Edit) -> None:
+    """Let each Identity read the floats that its dequantised constant is: an output of the model is no levels."""
+    for node in edit.nodes():
+        held = of_constant(node.inputs[0]) if node.op_type == "Identity" else None
+        if held is not None:
+            node.replace_input_with(0, edit.constant(held.real, node.outputs[0].name))
 
 
 def _with_gathers(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -262,7 +234,7 @@ def _grid(indices: np.ndarray) -> list[tuple[int, np.ndarray]]:
 
 def _should_fold(node: ir.Node) -> bool | None:
     """Tell whether to fold ``node``, whose inputs are constants; None for "as usual"."""
-    if node.domain not in ("", "ai.onnx"):
+    if node.domain not in ("", "ai.onnx") or node.op_type == "Identity":
         return False
     elements = _elements(node)
     if elements is None or elements > _FOLDED_ELEMENTS:
