@@ -40,7 +40,7 @@ from tilewright.compiler.passes.recognise.fold_affine import FoldAffine
 from tilewright.compiler.passes.recognise.function_tables import RecogniseTables
 from tilewright.compiler.passes.recognise.infer_shapes import InferShapes
 from tilewright.compiler.passes.recognise.leave_to_core import LeaveToCore
-from tilewright.compiler.passes.recognise.merge_affine import DequantiseImages, MergeAffine
+from tilewright.compiler.passes.recognise.merge_affine import MergeAffine
 from tilewright.compiler.passes.recognise.moves.raise_quantisation import RaiseQuantisation
 from tilewright.compiler.passes.recognise.moves.repeat_pixels import RepeatPixels
 from tilewright.compiler.passes.recognise.moves.sink_dequantisation import SinkDequantisation
@@ -62,7 +62,7 @@ __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
 RECOGNITION = (
     OrderNodes(), RebuildNormalisations(), AsImages(), UseEquivalents(), SinkTransposes(),
-    RemoveIdentity(), FoldAffine(), DequantiseImages(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(),
+    RemoveIdentity(), FoldAffine(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(),
     SkipExpand(), RepeatPixels(), TurnImages(), RecogniseTables(), MergeAffine(), RecogniseOnIntegers(),
     RecogniseQdq(), SumFloatProducts(), SumRunTimeProducts(), SpreadQuantisation())
 """ONNX operators → integer operators, and what is left for the host core."""

@@ -20,6 +20,7 @@ from tilewright.compiler.normal.rules.constants import CONSTANTS
 from tilewright.compiler.normal.rules.domains import DOMAINS
 from tilewright.compiler.normal.rules.expand import EXPAND, EXPAND_ALL
 from tilewright.compiler.normal.rules.idle import IDLE
+from tilewright.compiler.normal.rules.images import IMAGES
 from tilewright.compiler.normal.rules.layouts import LAYOUTS
 from tilewright.compiler.normal.rules.moved_levels import EARLIER, INSIDE
 from tilewright.compiler.normal.rules.pairs import PAIRS, ROUND_TRIPS
@@ -30,8 +31,8 @@ from tilewright.compiler.normal.types import fill_shapes, fill_types
 
 __all__ = ["RULES", "NormalForm", "normalise", "without_integer_operators"]
 
-RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, EXPAND, PLAIN, CONSTANTS, WEIGHT_LEVELS, BLOCKS, BIASES, IDLE, STORAGE,
-                           PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
+RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, IMAGES, EXPAND, PLAIN, CONSTANTS, WEIGHT_LEVELS, BLOCKS, BIASES, IDLE,
+                           STORAGE, PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
 """In this order, again and again: what makes Q and DQ plain comes before what compares them, and one Q goes before a
 move before another goes inside it."""
 

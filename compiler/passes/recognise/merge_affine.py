@@ -1,8 +1,7 @@
 """Several products and sums with constants between quantisations become one: ``Q((DQ(x) - m) / d)``.
 
 The one is a BatchNormalization whose statistics change nothing, γ x + β, which becomes a depthwise convolution 1x1 with
-one rounding. Alone between floats, each of them would be the host core's. An image of 8 bits that is cast to float
-is dequantised by a scale of one: the same numbers.
+one rounding. Alone between floats, each of them would be the host core's.
 """
 
 import numpy as np
@@ -12,47 +11,17 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxArithmetic,
     OnnxBatchNormalization,
-    OnnxCast,
     OnnxClip,
     OnnxDequantizeLinear,
-    OnnxMoving,
     OnnxQuantizeLinear,
     OnnxRelu,
 )
 from tilewright.compiler.graph.rewrite import Pass
-from tilewright.compiler.graph.scales import INTEGERS
 from tilewright.compiler.passes.recognise.fold_affine import affine_of
 
-__all__ = ["DequantiseImages", "MergeAffine"]
+__all__ = ["MergeAffine"]
 
 _Affine = OnnxArithmetic | OnnxBatchNormalization
-
-
-class DequantiseImages(Pass):
-    """Replace a Cast of 8 bits to float32 by a DequantizeLinear of scale 1 and zero point 0."""
-
-    def apply(self, graph: Graph) -> Graph:
-        for node in graph.nodes:
-            if isinstance(node.operator, OnnxCast) and graph.tensors[node.output].dtype == "float32" \
-                    and _is_image(graph, node.inputs[0]):
-                dtype = graph.tensors[node.inputs[0]].dtype
-                names = (f"{node.output}:one", f"{node.output}:zero")
-                values = {names[0]: np.ones((), np.float32), names[1]: np.zeros((), dtype)}
-                new = node.with_(operator=OnnxDequantizeLinear(), inputs=(node.inputs[0], *names))
-                graph = graph.with_constants(values).replaced((node,), new)
-        return graph
-
-
-def _is_image(graph: Graph, name: str) -> bool:
-    """Tell whether a tensor is an input of the model in 8 bits, perhaps moved, that nothing else quantises."""
-    while all(isinstance(reader.operator, OnnxCast | OnnxMoving) for reader in graph.readers(name)):
-        if name in graph.inputs:
-            return graph.tensors[name].dtype in INTEGERS
-        node = graph.producer(name)
-        if node is None or not isinstance(node.operator, OnnxMoving):
-            return False
-        name = node.inputs[0]
-    return False
 
 
 class MergeAffine(Pass):
