@@ -20,7 +20,7 @@ from tilewright.compiler.normal.rules.constants import CONSTANTS
 from tilewright.compiler.normal.rules.domains import DOMAINS
 from tilewright.compiler.normal.rules.expand import EXPAND, EXPAND_ALL
 from tilewright.compiler.normal.rules.idle import IDLE
-from tilewright.compiler.normal.rules.images import IMAGES
+from tilewright.compiler.normal.rules.image_bytes import IMAGES
 from tilewright.compiler.normal.rules.layouts import LAYOUTS
 from tilewright.compiler.normal.rules.moved_levels import EARLIER, INSIDE
 from tilewright.compiler.normal.rules.pairs import PAIRS, ROUND_TRIPS
