@@ -28,7 +28,7 @@ FLOORS = (
     "sim/verilog", "sim/verilator", "sim/values", "sim/timing", "sim/waves", "sim",
     "energy", "energy/gates/cells", "energy/gates",
     "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",
-    "runtime/accuracy", "runtime/compare", "runtime/ranges", "runtime/check", "runtime/views",
+    "runtime/advice", "runtime/accuracy", "runtime/compare", "runtime/ranges", "runtime/check", "runtime/views",
     "hardware/synthesis/ecp5", "hardware/synthesis", "hardware/board", "hardware/package", "hardware/area_model",
     "hardware/proofs", "hardware",
     "energy/calibrate", "bench/exploration", "bench/ablation", "bench/pictures", "bench", "bench/memory", "bench/batch",
