@@ -1,6 +1,7 @@
 """The commands ``run`` and ``simulate``: a model, or a compiled one, on an engine, compared with ONNX Runtime."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,8 +30,12 @@ from tilewright.isa.core_names import HOST_CORE, HostName
 from tilewright.tools.files import require_place, write_arrays, write_file
 
 if TYPE_CHECKING:
+    from tilewright.compiler.network.options import Options
     from tilewright.energy.imported_power import ImportedPower
+    from tilewright.runtime.advice.machine_changes import TriedChange
     from tilewright.runtime.compared_run import ComparedRun
+    from tilewright.runtime.design.design import Design
+    from tilewright.runtime.model_source import ModelSource
     from tilewright.sim.waves.wave import Wave
 
 __all__ = ["register_run", "register_simulate", "run", "simulate"]
@@ -86,7 +91,9 @@ def run(model: Model, target: EngineOptions, files: RunFileOptions, view: ViewOp
                          host=target.host, wait=target.wait or "poll", outputs_only=view.outputs_only)
         compared = run_model(source, design.machine, target.engine.with_values, files.input_file, options=options,
                              wave=wave, run=how)
-    _show(compared, files, view, power)
+    tried = () if files.html_file is None or compared.job is None or target.host is not None else _tried(
+        compared, source, design, options, outputs_only=view.outputs_only)
+    _show(compared, files, view, power, tried, target.machine)
 
 
 @with_groups
@@ -134,6 +141,17 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     _show(compared, files, ViewOptions(), power)
 
 
+def _tried(compared: "ComparedRun", source: "ModelSource", design: "Design", options: "Options", *,
+           outputs_only: bool) -> "tuple[TriedChange, ...]":
+    """Predict what a page advises: the run with other machines."""
+    from tilewright.runtime.advice.machine_changes import tried_changes
+    from tilewright.tools.progress import Steps
+
+    assert compared.job is not None
+    return tried_changes(source, design, options, compared.report, Steps(), outputs_only=outputs_only,
+                         commands=sum(1 for _ in compared.job.program.commands()))
+
+
 def _require_rtl(engine: Engine, host: HostName | None) -> None:
     """Refuse another host than CV32E40X on an engine that has no other."""
     if host not in (None, HOST_CORE) and engine is not Engine.rtl:
@@ -154,7 +172,8 @@ def _require_times(files: RunFileOptions, *, by_ranges: bool) -> None:
                          "common")
 
 
-def _show(compared: "ComparedRun", files: RunFileOptions, view: ViewOptions, power: "ImportedPower | None") -> None:
+def _show(compared: "ComparedRun", files: RunFileOptions, view: ViewOptions, power: "ImportedPower | None",
+          tried: "Sequence[TriedChange]" = (), machine: str = "") -> None:
     """Print a report, with plan and values if asked for, and write it; exit with 1 if it is not the reference's."""
     from tilewright.cli.tables.plan_tables import print_plan
     from tilewright.cli.tables.report_tables import print_report, statistics_table
@@ -174,7 +193,8 @@ def _show(compared: "ComparedRun", files: RunFileOptions, view: ViewOptions, pow
     if files.html_file is not None:
         from tilewright.runtime.views.run_page import run_page
 
-        write_file(files.html_file, run_page(replace(compared, report=report), command_line()).encode())
+        write_file(files.html_file, run_page(replace(compared, report=report), command_line(), tried,
+                                             machine).encode())
     if files.trace_file is not None:
         from tilewright.runtime.views.perfetto_trace import perfetto_trace
 

@@ -1,7 +1,7 @@
 """A compiled network in figures: algorithm, tile, loop order, predicted cost and bound of each layer."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from tilewright.compiler.compile import Compiled
@@ -20,6 +20,7 @@ __all__ = ["Explanation", "LayerExplanation", "explain", "explain_layers", "fuse
 
 _Bound = Literal["compute", "memory", "post-processing", "host core"]
 _LoopOrder = Literal["blocks outer", "tiles outer"]
+_PLAIN = (int, float, str, tuple, list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,8 @@ class LayerExplanation:
         See `compiler.plan.roofline`.
     input_on_chip, output_on_chip : bool
         Input or output lie in the activation buffer: it is loaded from nowhere, it stays there for the next layer.
+    attributes : dict of str to int, float, str or sequence of them
+        What the layer computes: kernel, strides, pads, …; ONNX's attributes of what the host core computes.
     """
 
     name: str
@@ -73,6 +76,7 @@ class LayerExplanation:
     roofline_cycles: int
     input_on_chip: bool = False
     output_on_chip: bool = False
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def bound(self) -> _Bound:
@@ -174,7 +178,8 @@ def _explain_core(plan: CorePlan) -> LayerExplanation:
         paired_rows=False, tile_rows=0, tile_columns=0, tiles=0, block_channels=0, blocks=0, kernel_parts=0,
         loop_order="tiles outer",
         predicted_cycles=cycles, predicted_bytes=0, compute_cycles=0, memory_cycles=0, post_cycles=0,
-        roofline_cycles=cycles)
+        roofline_cycles=cycles,
+        attributes={name: value for name, value in layer.attrs.items() if isinstance(value, _PLAIN)})
 
 
 def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:
@@ -197,7 +202,18 @@ def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:
         predicted_cycles=plan.cost.cycles, predicted_bytes=plan.cost.bytes, compute_cycles=array,
         memory_cycles=plan.cost.bytes // machine.bus_bytes, post_cycles=post,
         roofline_cycles=layer_roofline(layer, machine).cycles,
-        input_on_chip=plan.chip.input, output_on_chip=plan.chip.output)
+        input_on_chip=plan.chip.input, output_on_chip=plan.chip.output, attributes=_attributes(layer))
+
+
+def _attributes(layer: Layer) -> dict[str, Any]:
+    """Return what a layer of the datapath sums, and over which windows; what is as usual is left out."""
+    found: dict[str, Any] = {"input": layer.in_shape, "sums": layer.conv_shape, "result": layer.out_shape,
+                             "kernel": layer.kernel}
+    usual = {"strides": (1, 1), "dilations": (1, 1), "pads": (0, 0, 0, 0), "groups": 1}
+    found |= {name: value for name, default in usual.items() if (value := getattr(layer, name)) != default}
+    if layer.pool is not None:
+        found |= {"pooling": layer.pool.kernel, "pooling strides": layer.pool.strides}
+    return found
 
 
 def fused(layer: Layer) -> tuple[str, ...]:

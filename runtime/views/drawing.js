@@ -1,8 +1,19 @@
 "use strict";
-// Helpers to draw with: elements, numbers, colours, tips, stacked bars, tables that sort.
+// Helpers to draw with: elements, numbers, colours of units, tips, stacked bars, tables that sort.
 
 const SVG = "http://www.w3.org/2000/svg";
-const COLOURS = ["#2f7fc1", "#e08a2c", "#3f9e5a", "#c44e52", "#8b6cc1", "#937860", "#d678b6", "#7d8590", "#b8ad2e", "#37a7b8", "#4a5aa8", "#a0522d", "#6fb08a", "#a38bd8", "#5f6b3a", "#cf6f4a"];
+const COLOURS = ["#1f6bb0", "#9a5b12", "#2d7a45", "#b3373c", "#6f4fae", "#7a5f47", "#a8418a", "#5c6573"];
+
+// A unit has one colour on the whole page; what belongs to it has a shade of that.
+const UNITS = {core: "#b3373c", load: "#1f6bb0", array: "#2d7a45", post: "#6f4fae", store: "#9a5b12"};
+const SHADES = {
+  mac_issue: UNITS.array, mac_wait_activations: UNITS.load, mac_wait_weights: "#5b9bd5", mac_idle_load: "#9cc4e8",
+  mac_wait_post: UNITS.post, mac_idle_post: "#a58bd6", mac_idle_host: UNITS.core, mac_setup: "#7d8590",
+  main_memory: "#174a80", load: UNITS.load, weight_buffer: "#5b9bd5", activation_buffer: "#9cc4e8", parameter_buffer: "#c3dcf2",
+  array: UNITS.array, sums: "#6fb08a", sequencer: "#a9d3b8", post_processing: UNITS.post, value_table: "#a58bd6",
+  result_buffer: "#cdbdea", store: UNITS.store, control: "#7d8590", riscv_core: UNITS.core, ...UNITS,
+};
+const paint = (name, index) => SHADES[name] || COLOURS[index % COLOURS.length];
 
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
@@ -18,14 +29,25 @@ function shape(name, attributes = {}, text = null) {
   return made;
 }
 
+let printing = false;
+const PAPER = 700;
+// A picture is drawn as wide as its place, so that its letters have the size of the text around it.
+const widthOf = place => printing ? PAPER : Math.max(280, place.clientWidth || 1000);
 const drawing = (width, height, label) => shape("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label});
 const whole = value => Math.round(value).toLocaleString("en-GB");
 const digits = value => value >= 1000 ? whole(value) : String(+value.toPrecision(3));
 const bytes = value => value >= 1 << 20 ? `${digits(value / (1 << 20))} MiB` : value >= 1024 ? `${digits(value / 1024)} KiB` : `${whole(value)} B`;
 const words = name => name.replace(/^mac_/, "").replaceAll("_", " ");
-const short = (text, most) => text.length > most ? "…" + text.slice(1 - most) : text;
-const colour = index => COLOURS[index % COLOURS.length];
+// Names begin alike and end alike: what is cut is their middle.
+const short = (text, most) => text.length > most ? text.slice(0, Math.ceil((most - 1) / 2)) + "…" + text.slice(text.length - Math.floor((most - 1) / 2)) : text;
+const letters = pixels => Math.max(4, Math.floor(pixels / 6.8));
 const variable = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function button(text, action, attributes = {}) {
+  const made = element("button", {type: "button", ...attributes}, text);
+  made.addEventListener("click", action);
+  return made;
+}
 
 const tip = {
   show(event, text) {
@@ -49,6 +71,19 @@ function themeButton(again = () => {}) {
   });
 }
 
+// Draw again when the window's width changes, and in the width of a sheet for the printer.
+function redrawn(again) {
+  let width = innerWidth, waiting = null;
+  addEventListener("resize", () => {
+    if (innerWidth === width) return;
+    width = innerWidth;
+    clearTimeout(waiting);
+    waiting = setTimeout(again, 120);
+  });
+  addEventListener("beforeprint", () => { printing = true; again(); });
+  addEventListener("afterprint", () => { printing = false; again(); });
+}
+
 function tipped(made, text) {
   made.addEventListener("mousemove", event => tip.show(event, text));
   made.addEventListener("mouseleave", () => tip.hide());
@@ -57,7 +92,7 @@ function tipped(made, text) {
 
 function legend(names) {
   const made = element("div", {class: "legend"});
-  names.forEach((name, index) => made.append(element("span", {}, element("i", {style: `background:${colour(index)}`}), words(name))));
+  names.forEach((name, index) => made.append(element("span", {}, element("i", {style: `background:${paint(name, index)}`}), words(name))));
   return made;
 }
 
@@ -65,50 +100,54 @@ function legend(names) {
 function stackedBars(place, rows, unit, label) {
   const parts = [...new Set(rows.flatMap(row => Object.keys(row.parts)))]
     .map(name => [name, rows.reduce((sum, row) => sum + (row.parts[name] || 0), 0)])
-    .filter(([, sum]) => sum > 0).sort((a, b) => b[1] - a[1]).map(([name]) => name);
+    .filter(([, sum]) => sum > 0).sort((a, b) => b[1] - a[1]);
   if (!parts.length) { place.append(element("p", {class: "none"}, "Nothing to show.")); return; }
-  const height = 20, left = 250, right = 90, width = 1200;
-  const sums = rows.map(row => parts.reduce((sum, part) => sum + (row.parts[part] || 0), 0));
-  const most = Math.max(...sums, 1e-12);
-  const all = drawing(width, rows.length * height + 4, label);
+  const height = 20, width = widthOf(place), left = Math.min(250, Math.max(100, width * 0.3)), right = width < 600 ? 62 : 90;
+  const sums = rows.map(row => parts.reduce((sum, [part]) => sum + (row.parts[part] || 0), 0));
+  const most = Math.max(...sums, 1e-12), all = parts.reduce((sum, part) => sum + part[1], 0);
+  const said = parts.slice(0, 3).map(([name, sum]) => `${words(name)} ${digits(100 * sum / all)} %`).join(", ");
+  const picture = drawing(width, rows.length * height + 4, `${label} of ${rows.length} rows; in all ${said}`);
   rows.forEach((row, index) => {
     const y = index * height + 2;
-    all.append(tipped(shape("text", {x: left - 8, y: y + 14, "text-anchor": "end"}, short(row.name, 36)), row.name));
+    picture.append(tipped(shape("text", {x: left - 8, y: y + 14, "text-anchor": "end"}, short(row.name, letters(left - 10))), row.name));
     let x = left;
-    parts.forEach((part, which) => {
+    parts.forEach(([part], which) => {
       const value = row.parts[part] || 0, long = value / most * (width - left - right);
-      if (long > 0.2) all.append(tipped(shape("rect", {x, y: y + 2, width: long, height: height - 5, fill: colour(which)}),
+      if (long > 0.2) picture.append(tipped(shape("rect", {x, y: y + 2, width: long, height: height - 5, fill: paint(part, which)}),
         `${row.name}\n${words(part)}: ${digits(value)} ${unit}, ${digits(100 * value / sums[index])} %`));
       x += long;
     });
-    all.append(shape("text", {x: x + 6, y: y + 14, class: "soft"}, digits(sums[index])));
+    picture.append(shape("text", {x: x + 6, y: y + 14, class: "soft"}, digits(sums[index])));
   });
-  place.append(legend(parts), element("div", {class: rows.length > 30 ? "scroll" : ""}, all));
+  const box = element("div", rows.length > 30 ? {class: "scroll", tabindex: "0", role: "region", "aria-label": label} : {}, picture);
+  place.append(legend(parts.map(([name]) => name)), box);
 }
 
-// Columns of [head, value of a row, text of a value, whether it is words].
+// Columns of [head, value of a row, text or node of a value, whether it is words]. Returns what fills it with other rows.
 function sortableTable(table, columns, rows) {
   const body = element("tbody"), head = element("tr");
-  let sorted = -1, down = false;
-  const fill = order => body.replaceChildren(...order.map(row => {
-    const line = element("tr");
-    columns.forEach(([, value, text, isWords]) => line.append(element("td", isWords ? {class: "words"} : {}, text ? text(value(row), row) : String(value(row) ?? ""))));
-    return line;
-  }));
-  columns.forEach(([name, value, , isWords], index) => {
-    const cell = element("th", {scope: "col", tabindex: "0", ...(isWords ? {class: "words"} : {})}, name);
-    const sort = () => {
+  let sorted = -1, down = false, shown = rows;
+  const compare = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a ?? "").localeCompare(String(b ?? ""));
+  const fill = () => {
+    const order = sorted < 0 ? shown : [...shown].sort((a, b) => (down ? -1 : 1) * compare(columns[sorted][1](a), columns[sorted][1](b)));
+    body.replaceChildren(...order.map(row => {
+      const line = element("tr");
+      columns.forEach(([, value, text, isWords]) => line.append(element("td", isWords ? {class: "words"} : {}, text ? text(value(row), row) : String(value(row) ?? ""))));
+      return line;
+    }));
+  };
+  columns.forEach(([name, , , isWords], index) => {
+    const cell = element("th", {scope: "col", ...(isWords ? {class: "words"} : {})}, element("button", {type: "button"}, name));
+    cell.addEventListener("click", () => {
       down = sorted === index ? !down : !isWords;
       sorted = index;
       for (const other of head.children) other.removeAttribute("aria-sort");
       cell.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const compare = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a ?? "").localeCompare(String(b ?? ""));
-      fill([...rows].sort((a, b) => (down ? -1 : 1) * compare(value(a), value(b))));
-    };
-    cell.addEventListener("click", sort);
-    cell.addEventListener("keydown", event => { if (event.key === "Enter") sort(); });
+      fill();
+    });
     head.append(cell);
   });
-  fill(rows);
+  fill();
   table.replaceChildren(element("thead", {}, head), body);
+  return others => { shown = others; fill(); };
 }

@@ -6,13 +6,16 @@ from typing import Any
 
 from tilewright.compiler.explain import Explanation, LayerExplanation
 from tilewright.compiler.tensor_lives import WEIGHTS
-from tilewright.isa.counters import COUNTERS
 from tilewright.isa.machine import Machine
+from tilewright.runtime.advice.largest_costs import MOST_COSTS, largest_costs
+from tilewright.runtime.advice.machine_changes import TriedChange
 from tilewright.runtime.compared_run import ComparedRun
 from tilewright.runtime.execution.job import Job, JobLayer
 from tilewright.runtime.execution.report import LayerReport, Report
 from tilewright.runtime.execution.verdict import TensorVerdict, count_text, headline, not_compared
 from tilewright.runtime.views.command_timeline import BUFFERS, UNITS, Slice, levels, occupancy, slices
+from tilewright.runtime.views.cost_rows import cost_rows
+from tilewright.runtime.views.layer_facts import attribute_texts, blocks, tensor_texts
 from tilewright.sim.timing.command_times import CommandTimes
 
 __all__ = ["MOST_SLICES", "page_data", "roofs"]
@@ -27,21 +30,36 @@ _WINOGRAD_GAIN = 2.25
 """Products of a 3x3 convolution over those that F(2x2,3x3) multiplies."""
 
 
-def page_data(run: ComparedRun) -> dict[str, Any]:
-    """Return the data of a run's page."""
+def page_data(run: ComparedRun, tried: Sequence[TriedChange] = (), machine: str = "") -> dict[str, Any]:
+    """Return the data of a run's page.
+
+    Parameters
+    ----------
+    run : ComparedRun
+    tried : sequence of TriedChange
+        What `runtime.advice.machine_changes.tried_changes` found.
+    machine : str
+        What stood behind ``--machine``.
+    """
     report, job = run.report, run.job
     explained = {each.name: each for each in run.explanation.layers} if run.explanation is not None else {}
     entries = job.layers if job is not None and len(job.layers) == len(report.layers) else ()
+    costs, names = largest_costs(report), [layer.name for layer in report.layers]
+    tensors = [tensor_texts(each, job) for each in entries] if job is not None else []
+    shapes = {each.name: job.tensors[each.output][0].shape for each in entries if each.output in job.tensors} \
+        if job is not None else {}
     return {
         "title": report.title,
         "cycles": report.cycles,
         "tail": report.tail_cycles,
         "figures": _figures(report),
         "notes": list(report.notes),
-        "layers": [_layer(layer, verdict, explained.get(layer.name))
-                   for layer, verdict in zip(report.layers, report.verdicts, strict=True)],
+        "costs": cost_rows(costs, tried, machine),
+        "other_costs": sum(each.cycles for each in costs[MOST_COSTS:]),
+        "layers": [_layer(layer, verdict, explained.get(layer.name)) | {"block": block, "tensors": texts}
+                   for layer, verdict, block, texts in zip(report.layers, report.verdicts, blocks(names, shapes),
+                                                           tensors or [{}] * len(names), strict=True)],
         "outputs": [[each.name, str(each.verdict)] for each in report.judged_outputs],
-        "causes": {each.name: each.effect for each in COUNTERS if each.name.startswith("mac_")},
         "edges": _edges(entries),
         "roofs": roofs(report, job.machine if job is not None else None),
         "timeline": _timeline(job, run.times, report) if job is not None and run.times is not None else None,
@@ -99,7 +117,7 @@ def _layer(layer: LayerReport, verdict: TensorVerdict | None, plan: LayerExplana
         "read": layer.bytes_read, "written": layer.bytes_written, "energy": layer.energy.total_uj,
         "low": layer.energy.low_uj, "high": layer.energy.high_uj,
         "components": {name: round(value, 6) for name, value in layer.energy.by_component.items()},
-        "plan": plan.to_json() if plan is not None else None,
+        "plan": plan.to_json() | {"attributes": attribute_texts(plan.attributes)} if plan is not None else None,
     }
 
 

@@ -1,11 +1,12 @@
 """The page of a run: one HTML file that contains its data, style and scripts, and needs no network."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from tilewright.runtime.advice.machine_changes import TriedChange
 from tilewright.runtime.compared_run import ComparedRun
 from tilewright.runtime.views.page_data import page_data
 from tilewright.tools.templates import render
@@ -15,9 +16,9 @@ __all__ = ["page_of", "run_page"]
 _FOLDER = Path(__file__).parent
 
 
-def run_page(run: ComparedRun, command: str) -> str:
-    """Return the page of a run; ``command`` is the one that gives it again."""
-    return page_of("run_page.html.j2", page_data(run) | {"command": command}, script="run_page.js")
+def run_page(run: ComparedRun, command: str, tried: Sequence[TriedChange] = (), machine: str = "") -> str:
+    """Return the page of a run; ``command`` is the one that gives it again, the rest as for :func:`page_data`."""
+    return page_of("run_page.html.j2", page_data(run, tried, machine) | {"command": command}, script="run_page.js")
 
 
 def page_of(template: str, data: Mapping[str, Any], *, script: str) -> str:
@@ -27,4 +28,4 @@ def page_of(template: str, data: Mapping[str, Any], *, script: str) -> str:
     return render(_FOLDER / template, title=escape(data["title"]), data=content,
                   style=(_FOLDER / "page.css").read_text(encoding="utf-8"),
                   script="\n".join((_FOLDER / name).read_text(encoding="utf-8")
-                                   for name in ("drawing.js", "timeline.js", script)))
+                                   for name in ("drawing.js", "timeline.js", "layer_view.js", script)))

@@ -12,10 +12,10 @@ __all__ = ["opened"]
 
 
 @contextmanager
-def opened(page: Path, scheme: str = "light") -> Iterator[tuple[Any, list[str]]]:
+def opened(page: Path, scheme: str = "light", width: int = 1280) -> Iterator[tuple[Any, list[str]]]:
     """Open a file offline; yield playwright's page, and a list of what the console has complained of.
 
-    ``scheme`` is what the reader prefers, ``light`` or ``dark``.
+    ``scheme`` is what the reader prefers, ``light`` or ``dark``; ``width`` is the window's, in pixels.
     """
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
@@ -24,7 +24,7 @@ def opened(page: Path, scheme: str = "light") -> Iterator[tuple[Any, list[str]]]
     with playwright.sync_playwright() as driver:
         window = driver.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
         try:
-            context = window.new_context(color_scheme=scheme, offline=True, viewport={"width": 1280, "height": 900})
+            context = window.new_context(color_scheme=scheme, offline=True, viewport={"width": width, "height": 900})
             shown, complaints = context.new_page(), []
             shown.on("console", lambda said: complaints.extend([said.text] * (said.type in ("error", "warning"))))
             shown.on("pageerror", lambda error: complaints.append(str(error)))
