@@ -10,7 +10,7 @@ from tilewright.errors import Error
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.predicted_network import PredictedNetwork
 
-__all__ = ["OBJECTIVES", "DesignOutcome", "Evaluator", "Verdict", "WeightedNetwork", "measures_of",
+__all__ = ["OBJECTIVES", "UNITS", "DesignOutcome", "Evaluator", "Verdict", "WeightedNetwork", "measures_of",
            "title_of"]
 
 OBJECTIVES = {
@@ -22,7 +22,8 @@ OBJECTIVES = {
 }
 """Objectives that an exploration may make small."""
 
-_UNITS = {"time": "ms", "energy": "µJ", "energy-delay": "µJ ms"}
+UNITS = {"time": "ms", "energy": "µJ", "energy-delay": "µJ ms"}
+"""Units of objectives that have one."""
 
 
 class Verdict(StrEnum):
@@ -96,4 +97,4 @@ def measures_of(networks: Sequence[str], target: AreaTarget) -> tuple[str, ...]:
 
 def title_of(measure: str) -> str:
     """Return the title of an axis that shows ``measure``: its name, and its unit if it has one."""
-    return f"{measure} ({_UNITS[measure]})" if measure in _UNITS else measure
+    return f"{measure} ({UNITS[measure]})" if measure in UNITS else measure

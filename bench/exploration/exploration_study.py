@@ -7,9 +7,11 @@ So the number of trials is what was asked for, and no design is evaluated for tw
 
 import json
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import optuna
@@ -30,6 +32,9 @@ STORAGE = "study.journal"
 
 _NAME = "tilewright"
 _SETUP, _OWNER, _OUTCOME = "setup", "owner", "outcome"
+
+_DRAWS = 40
+"""Of the trials, to tell how sure an importance is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,16 +187,23 @@ class ExplorationStudy:
 
     def importances(self) -> dict[str, dict[str, float]]:
         """Return for each objective how much of its variance each axis explains; empty where too few designs differ."""
-        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-        found: dict[str, dict[str, float]] = {}
-        for place, name in enumerate(self.setup.objectives):
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    found[name] = dict(optuna.importance.get_param_importances(
-                        self._study, evaluator=evaluator, target=partial(_value, place)))
-            except (ValueError, RuntimeError, ZeroDivisionError):
-                found[name] = {}
+        return _importances(self._study, self.setup.objectives)
+
+    def importance_ranges(self) -> dict[str, dict[str, tuple[float, float, float]]]:
+        """Return each share, and the 5th and 95th percentile of what it is when the trials are drawn again.
+
+        A draw takes as many trials as there are, some of them twice and others not at all (a bootstrap).
+        """
+        known = [each for each in self._study.get_trials(deepcopy=False) if each.state == TrialState.COMPLETE]
+        shares, random = self.importances(), Random(self.setup.seed)
+        draws = [_importances(_drawn(random.choices(known, k=len(known)), self.setup.objectives), self.setup.objectives)
+                 for _ in range(_DRAWS if any(shares.values()) else 0)]
+        found: dict[str, dict[str, tuple[float, float, float]]] = {}
+        for name, by_axis in shares.items():
+            found[name] = {}
+            for axis, share in by_axis.items():
+                each = sorted(draw[name][axis] for draw in draws if axis in draw[name]) or [share]
+                found[name][axis] = (share, each[len(each) // 20], each[-1 - len(each) // 20])
         return found
 
     def turn(self, name: str) -> Any:
@@ -205,6 +217,28 @@ class ExplorationStudy:
 
 def _outcome(stored: dict[str, Any]) -> DesignOutcome:
     return DesignOutcome(**{**stored, "verdict": Verdict(stored["verdict"])})
+
+
+def _drawn(trials: Sequence[FrozenTrial], objectives: Sequence[str]) -> optuna.Study:
+    """Return a study of these trials alone."""
+    study = optuna.create_study(directions=["minimize"] * len(objectives))
+    study.add_trials([optuna.trial.create_trial(params=each.params, distributions=each.distributions,
+                                                values=each.values) for each in trials])
+    return study
+
+
+def _importances(study: optuna.Study, objectives: Sequence[str]) -> dict[str, dict[str, float]]:
+    evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+    found: dict[str, dict[str, float]] = {}
+    for place, name in enumerate(objectives):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found[name] = dict(optuna.importance.get_param_importances(
+                    study, evaluator=evaluator, target=partial(_value, place)))
+        except (ValueError, RuntimeError, ZeroDivisionError):
+            found[name] = {}
+    return found
 
 
 def _value(place: int, trial: FrozenTrial) -> float:

@@ -1,6 +1,7 @@
 """The front of an exploration: measured on request, and written into the exploration's folder as files and a page."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -9,8 +10,11 @@ from tilewright.bench.exploration.design_cost import Evaluator
 from tilewright.bench.exploration.exploration_results import as_good_as, front_json, write_results
 from tilewright.bench.exploration.exploration_study import ExplorationStudy, FinishedTrial
 from tilewright.bench.exploration.explore_page import explore_page
+from tilewright.bench.exploration.space import design_key
 from tilewright.bench.exploration.verification import verify
 from tilewright.errors import InputError
+from tilewright.isa.machine import DEFAULT_MACHINE
+from tilewright.runtime.design.design_flags import design_of
 from tilewright.tools.files import write_file
 from tilewright.tools.progress import Steps
 
@@ -24,7 +28,8 @@ def write_front(study: ExplorationStudy, evaluator: Evaluator, folder: Path, com
     """Write all results into ``folder``, and return them as JSON's types.
 
     ``command`` is what the results name as theirs, and ``verified`` by trial what was measured of it; ``start`` in the
-    results is the space's own design, such as a preset, and which trials are at least as good in every objective.
+    results is the space's own design, such as a preset, and which trials are at least as good in every objective;
+    ``references`` are other designs to compare with.
 
     Raises
     ------
@@ -33,10 +38,12 @@ def write_front(study: ExplorationStudy, evaluator: Evaluator, folder: Path, com
     """
     trials, front = study.finished(), study.front()
     start = _start_json(study, evaluator, trials)
-    content = front_json(study.setup, trials, front, verified, command) | {"start": start}
+    content = front_json(study.setup, trials, front, verified, command) | {
+        "start": start, "references": _references_json(study, evaluator)}
+    ranges = study.importance_ranges()
     with study.turn("writing"):
         write_results(folder, study.setup, trials, content, front)
-        write_file(folder / _PAGE, explore_page(study.setup, trials, content, study.importances()).encode())
+        write_file(folder / _PAGE, explore_page(study.setup, trials, content, ranges).encode())
     return content
 
 
@@ -55,6 +62,14 @@ def _start_json(study: ExplorationStudy, evaluator: Evaluator, trials: Sequence[
     beyond = [str(limit) for limit in study.setup.limits if outcome.measures and limit.violation(outcome.measures) > 0]
     return {"name": base.machine.name, "measures": outcome.measures, "reason": outcome.reason, "beyond": beyond,
             "as_good": better}
+
+
+def _references_json(study: ExplorationStudy, evaluator: Evaluator) -> list[dict[str, Any]]:
+    """Return the default machine and what it costs, if the space starts from another."""
+    base, own = design_of(DEFAULT_MACHINE), study.setup.space.base
+    if design_key(base) == design_key(own):
+        return []
+    return [{"name": base.machine.name, "measures": evaluator.evaluate(replace(own, machine=base.machine)).measures}]
 
 
 def require_front(study: ExplorationStudy) -> None:

@@ -18,14 +18,17 @@ _FOLDER = Path(__file__).parent
 
 def run_page(run: ComparedRun, command: str, tried: Sequence[TriedChange] = (), machine: str = "") -> str:
     """Return the page of a run; ``command`` is the one that gives it again, the rest as for :func:`page_data`."""
-    return page_of("run_page.html.j2", page_data(run, tried, machine) | {"command": command}, script="run_page.js")
+    return page_of(_FOLDER / "run_page.html.j2", page_data(run, tried, machine) | {"command": command},
+                   scripts=("drawing.js", "timeline.js", "layer_view.js", "run_page.js"))
 
 
-def page_of(template: str, data: Mapping[str, Any], *, script: str) -> str:
-    """Return a page that ``script`` draws from ``data``, of which ``title`` is the page's."""
+def page_of(template: Path, data: Mapping[str, Any], *, scripts: Sequence[str | Path], **parts: Any) -> str:
+    """Return a page that ``scripts`` draw from ``data``, of which ``title`` is the page's; ``parts`` are HTML.
+
+    Scripts and style lie beside this module, unless they are given as a path.
+    """
     # Names in a model are a stranger's: no text of theirs may end the element it stands in.
     content = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    return render(_FOLDER / template, title=escape(data["title"]), data=content,
+    return render(template, title=escape(data["title"]), data=content, **parts,
                   style=(_FOLDER / "page.css").read_text(encoding="utf-8"),
-                  script="\n".join((_FOLDER / name).read_text(encoding="utf-8")
-                                   for name in ("drawing.js", "timeline.js", "layer_view.js", script)))
+                  script="\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in scripts))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tilewright.runtime.views.run_page import page_of
@@ -47,7 +48,8 @@ class TablesPage:
 
     def html(self) -> str:
         """Return the page's text."""
-        return page_of("tables_page.html.j2", asdict(self), script="tables_page.js")
+        return page_of(Path(__file__).with_name("tables_page.html.j2"), asdict(self),
+                       scripts=("drawing.js", "tables_page.js"))
 
 
 def rows_table(title: str, rows: Sequence[Mapping[str, Any]], bars: str = "") -> PageTable:
