@@ -96,7 +96,7 @@ def _scale(values: Sequence[float] | None) -> dict[str, object]:
     """Return a logarithmic axis over ``values``, whose ticks are written out; a linear one without values."""
     if not values:
         return {"type": "linear"}
-    low, high = min(values) / 1.08, max(values) * 1.08
+    low, high = min(values) / 1.15, max(values) * 1.15
     ticks = tick_values(low, high)
     return {"type": "log", "range": [math.log10(low), math.log10(high)], "tickvals": ticks,
             "ticktext": [_short(each) for each in ticks]}

@@ -2,55 +2,47 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tilewright.bench.explore_page.shown_exploration import ShownExploration, Value
 
 __all__ = ["front_words"]
+
+_CLEAR = 0.6
 
 
 def front_words(shown: ShownExploration) -> str:
     """Return what the designs of the front have in common, and what changes from its first to its last.
 
-    The front is in the order of the first objective. A parameter rises or falls if it never turns; of others the values
-    that occur are named.
+    The front is in the order of the first objective. A parameter falls or rises along it if its ranks do so mostly
+    (Spearman's coefficient of at least 0.6); of others only the names are told.
     """
-    front, objectives = shown.front, list(shown.objectives)
+    front = shown.front
     if len(front) < 2:
         return "The front is a single design: it is best in every objective." if front else ""
-    first = objectives[0]
-    sentences = [f"From {front[0].name} to {front[-1].name}, " + " and ".join(
-        _between(shown.titled(name), [design.measures[name] for design in front]) for name in objectives) + "."]
-    turns: dict[str, list[str]] = {"moves": [], "keeps": [], "varies": []}
+    costs = ", ".join(f"{shown.titled(name)} {_text(front[0].measures[name])} → {_text(front[-1].measures[name])}"
+                      for name in shown.objectives)
+    groups: dict[str, list[str]] = {"falling": [], "rising": [], "without a direction": [], "the same in all": []}
     for name in shown.axes:
-        values = [design.chosen[name] for design in front]
-        words = shown.titled(name)
+        values, words = [design.chosen[name] for design in front], shown.titled(name)
         if len(set(values)) == 1:
-            turns["keeps"].append(f"{words} {_text(values[0])}")
-        elif (way := _way(values)) is not None:
-            turns["moves"].append(f"{words} {way} from {_text(values[0])} to {_text(values[-1])}")
+            groups["the same in all"].append(f"{words} {_text(values[0])}")
+        elif abs(trend := _trend(values)) < _CLEAR:
+            groups["without a direction"].append(name.replace("_", " "))
         else:
-            turns["varies"].append(f"{words} ({', '.join(map(_text, dict.fromkeys(values)))})")
-    if turns["moves"]:
-        sentences.append(f"As {first} grow, {'; '.join(turns['moves'])}.")
-    if turns["varies"]:
-        sentences.append(f"Without a direction: {'; '.join(turns['varies'])}.")
-    if turns["keeps"]:
-        sentences.append(f"All designs of the front have {', '.join(turns['keeps'])}.")
-    return " ".join(sentences)
+            groups["falling" if trend < 0 else "rising"].append(f"{words} {_text(values[0])} → {_text(values[-1])}")
+    changes = "; ".join(f"{way}: {', '.join(found)}" for way, found in groups.items() if found)
+    return f"From {front[0].name} to {front[-1].name}: {costs}. {changes[:1].upper()}{changes[1:]}."
 
 
-def _between(name: str, values: Sequence[float]) -> str:
-    way = "rises" if values[-1] > values[0] else "falls" if values[-1] < values[0] else "stays"
-    return f"{name} {way} from {_text(values[0])} to {_text(values[-1])}"
-
-
-def _way(values: Sequence[Value]) -> str | None:
-    """Return whether numbers rise or fall without a turn; None if they turn or are no numbers."""
+def _trend(values: Sequence[Value]) -> float:
+    """Return Spearman's coefficient of values with their places; 0 of what is no number."""
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) < len(values):
-        return None
-    if numbers == sorted(numbers):
-        return "rises"
-    return "falls" if numbers == sorted(numbers, reverse=True) else None
+        return 0.0
+    ranks = np.array([np.mean([place for place, other in enumerate(sorted(numbers)) if other == value])
+                      for value in numbers])
+    return float(np.corrcoef(ranks, np.arange(len(ranks)))[0, 1])
 
 
 def _text(value: Value) -> str:

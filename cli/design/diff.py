@@ -7,15 +7,16 @@ import typer
 
 from tilewright.cli.options.arguments import (
     CompilerOptions,
-    JsonFile,
     PredictionOptions,
     QuantiseOptions,
+    ResultFileOptions,
     TechnologyName,
+    command_line,
     with_groups,
     write_json,
 )
 from tilewright.errors import InputError
-from tilewright.tools.files import require_place
+from tilewright.tools.files import require_place, write_file
 
 if TYPE_CHECKING:
     pass
@@ -35,13 +36,13 @@ def register(app: typer.Typer) -> None:
 def diff(first: _Side, second: _Side,
          model: Annotated[str | None, typer.Option("--model", metavar="MODEL", show_default=False,
                                                    help="The network on which designs are compared.")] = None,
-         technology: TechnologyName = None, json_file: JsonFile = None, *, prediction: PredictionOptions,
+         technology: TechnologyName = None, *, files: ResultFileOptions, prediction: PredictionOptions,
          compiler: CompilerOptions, quantise: QuantiseOptions) -> None:
     """Compare two reports, or two designs on one network: cycles, bytes and energy of each layer, and what changed.
 
     Designs are predicted without values. --memory, --clock, --technology and the compiler's options apply to both.
     """
-    require_place(json_file, read=(first, second, model, quantise.calibrate))
+    require_place(files.json_file, files.html_file, read=(first, second, model, quantise.calibrate))
     stated = [side for side in (first, second) if not side.endswith(".json")]
     if stated and model is None:
         raise InputError(f"Design {stated[0]!r} needs --model MODEL, the network to compare on; the name of a report "
@@ -70,5 +71,9 @@ def diff(first: _Side, second: _Side,
             sides.append(predicted_side(network, designs[text]))
     found = compare_reports(*sides)
     print_difference(found, console())
-    if json_file is not None:
-        write_json(json_file, found.to_json())
+    if files.json_file is not None:
+        write_json(files.json_file, found.to_json())
+    if files.html_file is not None:
+        from tilewright.runtime.views.difference_page import difference_page
+
+        write_file(files.html_file, difference_page(found, command_line()).encode())

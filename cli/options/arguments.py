@@ -69,6 +69,7 @@ __all__ = [
     "PredictionOptions",
     "QuantiseOptions",
     "RangeOptions",
+    "ResultFileOptions",
     "RunFileOptions",
     "TechnologyName",
     "TimingOptions",
@@ -259,6 +260,14 @@ class FileOptions:
 class PageFileOptions(FileOptions):
     """The same, and where a page to look at goes."""
 
+    html_file: HtmlFile = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFileOptions:
+    """Where results go that are of no single run: as JSON, and as a page to look at."""
+
+    json_file: JsonFile = None
     html_file: HtmlFile = None
 
 

@@ -32,7 +32,7 @@ function shape(name, attributes = {}, text = null) {
 let printing = false;
 const PAPER = 700;
 // A picture is drawn as wide as its place, so that its letters have the size of the text around it.
-const widthOf = place => printing ? PAPER : Math.max(280, place.clientWidth || 1000);
+const widthOf = place => printing ? PAPER : Math.max(280, place.clientWidth || document.querySelector("main").clientWidth - 40);
 const drawing = (width, height, label) => shape("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label});
 const whole = value => Math.round(value).toLocaleString("en-GB");
 const digits = value => value >= 1000 ? whole(value) : String(+value.toPrecision(3));
@@ -41,7 +41,8 @@ const words = name => name.replace(/^mac_/, "").replaceAll("_", " ");
 // Names begin alike and end alike: what is cut is their middle.
 const short = (text, most) => text.length > most ? text.slice(0, Math.ceil((most - 1) / 2)) + "…" + text.slice(text.length - Math.floor((most - 1) / 2)) : text;
 const letters = pixels => Math.max(4, Math.floor(pixels / 6.8));
-const variable = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const PRINTED = {"--ground": "#ffffff", "--ink": "#000000", "--soft": "#333b46", "--line": "#c3c8d0"};
+const variable = name => printing ? PRINTED[name] : getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function button(text, action, attributes = {}) {
   const made = element("button", {type: "button", ...attributes}, text);
@@ -84,6 +85,13 @@ function redrawn(again) {
   addEventListener("afterprint", () => { printing = false; again(); });
 }
 
+// A sheet cannot break a picture: on paper rows are drawn in several.
+const SHEET = 800;
+function inSheets(rows, height) {
+  const most = printing ? Math.floor(SHEET / height) : rows.length;
+  return Array.from({length: Math.ceil(rows.length / most)}, (_, sheet) => rows.slice(sheet * most, (sheet + 1) * most));
+}
+
 function tipped(made, text) {
   made.addEventListener("mousemove", event => tip.show(event, text));
   made.addEventListener("mouseleave", () => tip.hide());
@@ -103,23 +111,26 @@ function stackedBars(place, rows, unit, label) {
     .filter(([, sum]) => sum > 0).sort((a, b) => b[1] - a[1]);
   if (!parts.length) { place.append(element("p", {class: "none"}, "Nothing to show.")); return; }
   const height = 20, width = widthOf(place), left = Math.min(250, Math.max(100, width * 0.3)), right = width < 600 ? 62 : 90;
-  const sums = rows.map(row => parts.reduce((sum, [part]) => sum + (row.parts[part] || 0), 0));
-  const most = Math.max(...sums, 1e-12), all = parts.reduce((sum, part) => sum + part[1], 0);
+  const sumOf = row => parts.reduce((sum, [part]) => sum + (row.parts[part] || 0), 0);
+  const most = Math.max(...rows.map(sumOf), 1e-12), all = parts.reduce((sum, part) => sum + part[1], 0);
   const said = parts.slice(0, 3).map(([name, sum]) => `${words(name)} ${digits(100 * sum / all)} %`).join(", ");
-  const picture = drawing(width, rows.length * height + 4, `${label} of ${rows.length} rows; in all ${said}`);
-  rows.forEach((row, index) => {
-    const y = index * height + 2;
-    picture.append(tipped(shape("text", {x: left - 8, y: y + 14, "text-anchor": "end"}, short(row.name, letters(left - 10))), row.name));
-    let x = left;
-    parts.forEach(([part], which) => {
-      const value = row.parts[part] || 0, long = value / most * (width - left - right);
-      if (long > 0.2) picture.append(tipped(shape("rect", {x, y: y + 2, width: long, height: height - 5, fill: paint(part, which)}),
-        `${row.name}\n${words(part)}: ${digits(value)} ${unit}, ${digits(100 * value / sums[index])} %`));
-      x += long;
+  const pictures = inSheets(rows, height).map((some, sheet, every) => {
+    const picture = drawing(width, some.length * height + 4, `${label} of ${some.length} rows${every.length > 1 ? `, part ${sheet + 1}` : ""}; in all ${said}`);
+    some.forEach((row, index) => {
+      const y = index * height + 2;
+      picture.append(tipped(shape("text", {x: left - 8, y: y + 14, "text-anchor": "end"}, short(row.name, letters(left - 10))), row.name));
+      let x = left;
+      parts.forEach(([part], which) => {
+        const value = row.parts[part] || 0, long = value / most * (width - left - right);
+        if (long > 0.2) picture.append(tipped(shape("rect", {x, y: y + 2, width: long, height: height - 5, fill: paint(part, which)}),
+          `${row.name}\n${words(part)}: ${digits(value)} ${unit}, ${digits(100 * value / sumOf(row))} %`));
+        x += long;
+      });
+      picture.append(shape("text", {x: x + 6, y: y + 14, class: "soft"}, digits(sumOf(row))));
     });
-    picture.append(shape("text", {x: x + 6, y: y + 14, class: "soft"}, digits(sums[index])));
+    return picture;
   });
-  const box = element("div", rows.length > 30 ? {class: "scroll", tabindex: "0", role: "region", "aria-label": label} : {}, picture);
+  const box = element("div", rows.length > 30 ? {class: "scroll", tabindex: "0", role: "region", "aria-label": label} : {}, ...pictures);
   place.append(legend(parts.map(([name]) => name)), box);
 }
 

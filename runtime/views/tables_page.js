@@ -11,7 +11,7 @@ function table(given) {
   const text = value => value === null ? "–" : typeof value === "number" ? (Number.isInteger(value) ? whole(value) : digits(value)) : value;
   const made = element("table");
   sortableTable(made, given.head.map((name, column) => [name, row => row.line[column], text, isWords[column]]), rows);
-  place.append(element("div", {class: "scroll"}, made));
+  place.append(element("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": `Table: ${given.title}`}, made));
   return place;
 }
 
@@ -22,6 +22,8 @@ function draw(data) {
   at("notes").replaceChildren(...data.notes.map(note => element("li", {}, note)));
 }
 
+const again = () => draw(JSON.parse(at("data").textContent));
+again();
 themeButton();
-draw(JSON.parse(at("data").textContent));
+redrawn(again);
 document.documentElement.dataset.ready = "yes";

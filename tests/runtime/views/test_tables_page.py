@@ -1,5 +1,6 @@
 """Tables of a page are those that were given, and sort in a browser; tables of Markdown become such tables."""
 
+from tests.support.accessibility import grave_findings
 from tests.support.browser import opened
 from tilewright.runtime.views.tables_page import PageTable, TablesPage, markdown_tables, rows_table
 
@@ -31,3 +32,4 @@ def test_the_page_draws_and_sorts(tmp_path):
         assert shown.locator(column).all_inner_texts() == ["100", "20", "5"]
         assert shown.locator("#tables svg").count() == 1
         assert complaints == []
+        assert grave_findings(shown) == []
