@@ -8,6 +8,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from tilewright.tools.line_breaks import broken, longest_number
+
 __all__ = ["FittedTable"]
 
 _LEAST = 12
@@ -43,8 +45,19 @@ class _Column:
 
     @property
     def least(self) -> int:
-        """Letters that it must have: all, if it holds numbers."""
-        return self.natural if self.number else min(self.natural, self.fit.least)
+        """Letters that it must have: all, if it holds numbers; those of the longest number among words."""
+        if self.number:
+            return self.natural
+        numbers = max(longest_number(text.plain) for text in (self.head, *self.cells))
+        return min(self.natural, max(self.fit.least, numbers))
+
+    def in_lines(self, width: int) -> "_Column":
+        """Return the column with its words broken into lines of ``width`` letters; text in styles is left to rich."""
+        if self.number or self.natural <= width:
+            return self
+        head, *cells = (text if text.spans else Text("\n".join(broken(text.plain, width)))
+                        for text in (self.head, *self.cells))
+        return replace(self, head=head, cells=tuple(cells))
 
     def in_brief(self) -> "_Column":
         """Return the column in its brief form."""
@@ -84,13 +97,22 @@ class FittedTable(Table):
         self.add_column(head, justify="right" if number else "left", overflow="fold")
         self._fits.append(_Fit(goes, least, brief, brief_head))
 
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Heads of the columns that may be dropped, in the order in which they are."""
+        turns = [(fit.goes, str(column.header).replace("\n", " "))
+                 for column, fit in zip(self.columns, self._fits, strict=True) if fit.goes]
+        return tuple(head for _, head in sorted(turns, key=lambda turn: turn[0]))
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table as it fits."""
         columns = _fitted([_Column(_text(column.header, console), tuple(_text(cell, console) for cell in column.cells),
                                    column.justify == "right", fit)
                            for column, fit in zip(self.columns, self._fits, strict=True)], options.max_width)
         table = Table(title=self.title, caption=self.caption)
-        for column, width in zip(columns, _widths(columns, options.max_width), strict=True):
+        widths = _widths(columns, options.max_width)
+        columns = [column.in_lines(width) for column, width in zip(columns, widths, strict=True)]
+        for column, width in zip(columns, widths, strict=True):
             table.add_column(column.head, justify="right" if column.number else "left", width=width, overflow="fold")
         for place, row in enumerate(self.rows):
             table.add_row(*(column.cells[place] for column in columns), end_section=row.end_section)

@@ -98,10 +98,10 @@ def _table(design: "Design") -> "Table":
     from tilewright.tools.fitted_table import FittedTable
 
     table = FittedTable(title=f"Design {design.machine.name}")
-    table.column("parameter")
+    table.column("parameter", least=26)
     table.column("value", number=True)
-    table.column("from")
-    table.column("to", number=True)
+    table.column("from", goes=1)
+    table.column("to", number=True, goes=1)
     for key, value in asdict(design.machine).items():
         if key in LIMITS:
             table.add_row(f"machine.{key}", f"{value:,}", *(f"{limit:,}" for limit in LIMITS[key]))

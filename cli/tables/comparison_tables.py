@@ -1,6 +1,6 @@
 """Tables of the findings of ``tilewright compare``."""
 
-from rich.console import Console, JustifyMethod
+from rich.console import Console
 from rich.table import Table
 
 from tilewright.cli.tables.text import plain, short_name
@@ -12,7 +12,7 @@ from tilewright.runtime.oracle import onnx_runtime as onnx_reference
 from tilewright.runtime.oracle.plain_sessions import SETTINGS
 from tilewright.tools.fitted_table import FittedTable
 
-__all__ = ["comparison_table", "print_comparison", "print_reference", "summary"]
+__all__ = ["comparison_table", "print_comparison", "print_reference", "reference_table", "summary"]
 
 _TICKS: dict[Word, str] = {"equal": "✓", "alone": "✓ from its inputs", "near": "≈", "hidden": "–", "differs": "✗"}
 
@@ -26,8 +26,8 @@ _COLUMNS: tuple[tuple[str, bool, int], ...] = (
 """Head, whether it holds numbers, and its turn when columns are dropped."""
 
 
-_OUTPUT_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
-    ("output", "left"), ("", "left"), ("elements", "right"), ("off", "right"), ("by up to", "right"))
+_OUTPUT_COLUMNS: tuple[tuple[str, bool, int], ...] = (
+    ("output", False, 0), ("", False, 0), ("elements", True, 1), ("off", True, 0), ("by up to", True, 0))
 
 
 def print_comparison(comparison: LayerComparison, out: Console) -> None:
@@ -57,21 +57,26 @@ def comparison_table(comparison: LayerComparison) -> Table:
 
 def print_reference(comparison: ReferenceComparison, out: Console) -> None:
     """Print the integer reference beside another one: the outputs, then the layers in numbers."""
-    table = Table(title=plain(f"{comparison.model}: integer reference beside ONNX Runtime {onnx_reference.VERSION}, "
-                              f"{comparison.reference}"))
-    for head, justify in _OUTPUT_COLUMNS:
-        table.add_column(head, justify=justify, overflow="fold")
-    for each in comparison.outputs:
-        verdict = each.verdict
-        words = verdict.why if verdict.kind == "not compared" else "equal" if verdict.kind == "equal" else "off"
-        table.add_row(plain(each.name), words, f"{verdict.elements:,}", f"{verdict.off:,}", verdict.distance or "–")
-    out.print(table)
+    out.print(reference_table(comparison))
     lines = [f"ONNX Runtime {onnx_reference.VERSION}: {SETTINGS[comparison.reference]}", f"input: {comparison.origin}",
              f"tensors of layers: {_counts(comparison)}",
              str(comparison.start or "no tensor that ONNX Runtime shows is off"),
              "For information: what must be equal is --reference integer (docs/exactness.md)"]
     for line in lines:
         out.print(plain(line), highlight=False, soft_wrap=True)
+
+
+def reference_table(comparison: ReferenceComparison) -> Table:
+    """Return the table of the outputs beside another reference."""
+    table = FittedTable(title=plain(f"{comparison.model}: integer reference beside ONNX Runtime "
+                                    f"{onnx_reference.VERSION}, {comparison.reference}"))
+    for head, number, turn in _OUTPUT_COLUMNS:
+        table.column(head, number=number, goes=turn)
+    for each in comparison.outputs:
+        verdict = each.verdict
+        words = verdict.why if verdict.kind == "not compared" else "equal" if verdict.kind == "equal" else "off"
+        table.add_row(plain(each.name), words, f"{verdict.elements:,}", f"{verdict.off:,}", verdict.distance or "–")
+    return table
 
 
 def _counts(comparison: ReferenceComparison) -> str:

@@ -1,7 +1,5 @@
 """Tables of two reports side by side."""
 
-import re
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -9,6 +7,7 @@ from rich.text import Text
 from tilewright.cli.tables.text import plain, short_name
 from tilewright.runtime.compare.report_difference import LayerDifference, LayerSide, ReportDifference
 from tilewright.tools.fitted_table import FittedTable
+from tilewright.tools.line_breaks import broken
 
 __all__ = ["layers_table", "print_difference", "totals_table"]
 
@@ -19,7 +18,7 @@ _UNITS = {"cycles": "cycles", "milliseconds": "time, ms", "bytes": "memory, byte
 _PAIRS = (("cycles", 0), ("", 0), ("ratio", 3), ("memory,\nbytes", 2), ("", 2), ("energy,\nµJ", 1), ("", 1))
 """Heads of a layer's figures on both sides, and their turn when columns are dropped."""
 
-_HEAD = 12
+_HEAD = 14
 """Letters of a line of a side's name: designs are stated at length, and figures are short."""
 
 
@@ -55,13 +54,8 @@ def layers_table(found: ReportDifference) -> Table:
 
 
 def _folded(head: str) -> Text:
-    """Return the name of a side in lines of at most ``_HEAD`` letters, broken at spaces and commas where there are."""
-    lines = [""]
-    for word in re.findall(r"[^ ,]+[ ,]*", plain(head).plain):
-        if lines[-1] and len(lines[-1] + word.rstrip()) > _HEAD:
-            lines.append("")
-        lines[-1] += word
-    return Text("\n".join(line[place:place + _HEAD].rstrip() for line in lines for place in range(0, len(line), _HEAD)))
+    """Return the name of a side in lines of at most ``_HEAD`` letters, broken behind spaces and marks."""
+    return Text("\n".join(broken(plain(head).plain, _HEAD)))
 
 
 def _row(layer: LayerDifference) -> list[str]:

@@ -10,23 +10,25 @@ from rich.table import Table
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath, SynthesisReport, Timing
 from tilewright.tools.fitted_table import FittedTable
 
-__all__ = ["figure", "path_delay", "print_synthesis", "rows", "shortened", "summary"]
+__all__ = ["figure", "path_delay", "print_synthesis", "rows", "shortened", "summary",
+           "synthesis_table"]
 
 _MAPPED = re.compile(r"_(?:[A-Z]{2}|sky130_fd_sc).*")
 
 
 def print_synthesis(report: SynthesisReport, out: Console) -> None:
     """Print the table of the blocks, then what holds for the whole."""
-    out.print(_area_table(report))
+    out.print(synthesis_table(report))
     for line in summary(report):
         out.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def _area_table(report: SynthesisReport) -> Table:
+def synthesis_table(report: SynthesisReport) -> Table:
     """Return the table of the blocks, their sum, and what the device has."""
     table = FittedTable(title=f"{report.design} on {report.target_title}")
-    for head in ("block", *report.units.values()):
-        table.column(head, number=head != "block")
+    table.column("block")
+    for place, head in enumerate(report.units.values()):
+        table.column(head, number=True, goes=len(report.units) - place if place else 0)
     for row in rows(report):
         table.add_row(*row)
     table.add_section()
