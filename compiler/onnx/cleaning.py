@@ -1,7 +1,8 @@
 """Simplify ONNX's graph: inline functions, fold constants within limits, and remove nodes that compute nothing."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 import onnx
@@ -173,8 +174,10 @@ def _cleaned(model: ir.Model) -> ir.Model:
     lift(model)
     _make_copies_floats(Edit(model.graph))
     onnxscript.optimizer.fold_constants(model, onnx_shape_inference=False, should_fold=_should_fold)
-    for cleanup in (lift, IdentityEliminationPass(), RemoveUnusedNodesPass()):
-        cleanup(model)
+    lift(model)
+    with _branches_apart(model):
+        IdentityEliminationPass()(model)
+    RemoveUnusedNodesPass()(model)
     return model
 
 
@@ -184,6 +187,22 @@ def _make_copies_floats(edit: Edit) -> None:
         held = of_constant(node.inputs[0]) if node.op_type == "Identity" else None
         if held is not None:
             node.replace_input_with(0, edit.constant(held.real, node.outputs[0].name))
+
+
+@contextmanager
+def _branches_apart(model: ir.Model) -> Iterator[None]:
+    """Let no pass look into the branches of an If while the block runs.
+
+    There, an Identity may be what makes a value of the graph around it an output of the branch: it cannot go.
+    """
+    nodes = [(node, dict(node.attributes)) for node in model.graph
+             if any(each.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+                    for each in node.attributes.values())]
+    for node, _ in nodes:
+        node.attributes.clear()
+    yield
+    for node, attributes in nodes:
+        node.attributes.update(attributes)
 
 
 def _with_gathers(proto: onnx.ModelProto) -> onnx.ModelProto:

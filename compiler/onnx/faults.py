@@ -11,6 +11,7 @@ from onnx import helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError, raise_all
 from tilewright.compiler.onnx.foreign_formats import foreign_file
+from tilewright.compiler.onnx.given_shapes import proposed_values
 from tilewright.compiler.onnx.half_floats import HALF_FLOATS
 from tilewright.isa.program import DTYPES
 
@@ -116,7 +117,8 @@ def way_out_of(node: onnx.NodeProto, graph: onnx.GraphProto) -> str:
     if not deciding:
         return _WAY_OUT if node.op_type != "If" else \
             "make the condition the constant that it is where the model is used"
-    options = " ".join(f"--input-value {name}=N" for name in deciding)
+    known = proposed_values(onnx.ModelProto(graph=graph))
+    options = " ".join(f"--input-value {name}={known.get(name, 'N')}" for name in deciding)
     return f"fix what decides it with {options}, the value that it always has"
 
 

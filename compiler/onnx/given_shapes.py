@@ -1,6 +1,7 @@
 """What a user fixes of a model's inputs: shapes by input, sizes by symbol, and values that are always the same."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -9,7 +10,54 @@ from onnx import helper, numpy_helper
 
 from tilewright.errors import InputError, nearest
 
-__all__ = ["fix_shapes", "fix_values", "open_shape"]
+__all__ = ["fix_shapes", "fix_values", "open_shape", "proposed_values"]
+
+_SAME_VALUE = frozenset({"Cast", "Gather", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+"""Operators behind which a number is still that number."""
+
+_COMPARES = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
+
+_RATE = re.compile(r"sr|fs|(sample|sampling)_?(rate|freq\w*|hz)", re.IGNORECASE)
+_USUAL_RATE = 16000
+"""Hz of speech."""
+
+
+def proposed_values(proto: onnx.ModelProto) -> dict[str, int]:
+    """Return for each input that is one whole number, and means a setting, the value that it may always have.
+
+    That is the first constant with which the model compares it, or for a sampling rate the usual one of speech.
+    """
+    constants = {tensor.name: tensor for tensor in proto.graph.initializer}
+    constants |= {node.output[0]: node.attribute[0].t for node in proto.graph.node if node.op_type == "Constant"
+                  and len(node.attribute) == 1 and node.attribute[0].HasField("t")}
+    found = {}
+    for value in proto.graph.input:
+        kind = value.type.tensor_type
+        whole = kind.elem_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
+        if value.name in constants or not whole or not kind.HasField("shape") or any(
+                extent.dim_value != 1 for extent in kind.shape.dim):
+            continue
+        if (compared := _compared_with(value.name, proto.graph, constants)) is not None:
+            found[value.name] = compared
+        elif _RATE.fullmatch(value.name):
+            found[value.name] = _USUAL_RATE
+    return found
+
+
+def _compared_with(name: str, graph: onnx.GraphProto, constants: Mapping[str, onnx.TensorProto]) -> int | None:
+    """Return the first whole constant with which a tensor of one number is compared; None if there is none."""
+    same = {name}
+    for node in graph.node:
+        if not same & set(node.input):
+            continue
+        if node.op_type in _SAME_VALUE and node.input[0] in same:
+            same.update(node.output)
+        others = [constants[each] for each in node.input if each in constants]
+        if node.op_type in _COMPARES and others and math.prod(others[0].dims) == 1:
+            value = numpy_helper.to_array(others[0]).item()
+            if value == int(value):
+                return int(value)
+    return None
 
 
 def fix_values(proto: onnx.ModelProto, given: Mapping[str, Sequence[float]]) -> None:

@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from tilewright.compiler.errors import UnsupportedModelError
-from tilewright.compiler.onnx.given_shapes import open_shape
+from tilewright.compiler.onnx.given_shapes import open_shape, proposed_values
 
 __all__ = ["BATCH_NOTE", "OpenShapesError", "has_open_batch", "open_shapes"]
 
@@ -31,6 +31,9 @@ _TOKENS, _WAVES, _FRAMES = (128, 64, 256, 512, 32), (512, 16000, 1024, 1536, 480
 
 _LINE = (48, 32, 64, 96), (320, 192, 160, 128, 256)
 """Usual heights and widths of pictures of a line of text, whose strides are larger along the height."""
+
+_LINE_HEIGHT = 64
+"""Rows up to which a picture of a fixed height and any width is one of a line of text."""
 
 _ENDS_STRIDES = ("Gemm", "MatMul", "GlobalAveragePool", "Reshape", "Flatten", "ReduceMean", "Transpose")
 """Operators behind which axes are no longer those of the input."""
@@ -92,6 +95,9 @@ def open_shapes(proto: onnx.ModelProto) -> OpenShapesError | None:
         return None
     sizes, why = _proposal(proto, found)
     options = list(_options(inputs, found, sizes, batches))
+    settings = proposed_values(proto)
+    always = f", and the value that {' and '.join(map(repr, settings))} always has" if settings else ""
+    options += [word for name, value in settings.items() for word in ("--input-value", f"{name}={value}")]
     names = {each.input for each in found}
     shapes = ", ".join(f"{value.name!r} ({open_shape(value.type.tensor_type)})" for value, _ in inputs
                        if value.name in names)
@@ -99,7 +105,8 @@ def open_shapes(proto: onnx.ModelProto) -> OpenShapesError | None:
     return OpenShapesError(f"Model must have inputs of fixed shapes, but for the batch, and input{plural} {shapes} "
                            f"{'have' if plural else 'has'} open dimensions"
                            + (", as a size of 0 is" if any(each.zero for each in found) else ""),
-                           f"give sizes {why}, with {' '.join(map(shlex.quote, options))}", options)
+                           f"give sizes {why}{always}, "
+                           f"with {' '.join(map(shlex.quote, options))}", options)
 
 
 def _inputs(proto: onnx.ModelProto) -> list[tuple[onnx.ValueInfoProto, Sequence[onnx.TensorShapeProto.Dimension]]]:
@@ -184,7 +191,7 @@ def _usual(proto: onnx.ModelProto, each: _Open, strides: tuple[int, int]) -> tup
         upright = each.axis == image[0]
         stride = strides[0 if upright else 1]
         other = dims[image[0] + image[1] - each.axis].dim_value
-        if strides[0] > strides[1] or 0 < other < 64:
+        if strides[0] > strides[1] or 0 < other <= _LINE_HEIGHT:
             sizes = _LINE[0 if upright else 1]
         elif other > 0:
             sizes = (other,)

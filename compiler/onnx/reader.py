@@ -109,8 +109,9 @@ def load(model: str | Path | bytes) -> Graph:
     if any(node.op_type == "If" for node in proto.graph.node):
         # The branch that is left has not been seen yet.
         cleaned = infer_shapes(clean(without_integer_operators(normalise(cleaned).proto)))
-    # What folding has made constant, as the shape of a Reshape, tells the shapes of what follows, which fold then.
-    while any(node.op_type == "Shape" for node in cleaned.graph.node) and len(cleaned.graph.node) < count:
+    # What folding has made constant, as the shape of a Reshape, tells the shapes of what follows, which fold then, and
+    # a branch that was chosen is more nodes than its If was.
+    while any(node.op_type in ("Shape", "If") for node in cleaned.graph.node) and len(cleaned.graph.node) != count:
         cleaned, count = infer_shapes(clean(cleaned)), len(cleaned.graph.node)
     return _build(cleaned).with_(border=border)
 

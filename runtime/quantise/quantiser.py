@@ -18,6 +18,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
+from tilewright.compiler.onnx.given_shapes import proposed_values
 from tilewright.errors import InputError
 from tilewright.models import static_quantiser
 from tilewright.models.static_quantiser import SampleReader
@@ -34,6 +35,7 @@ from tilewright.runtime.quantise.float_regions import OPERATORS
 from tilewright.runtime.quantise.quantised_model import METADATA_KEY, Quantised, quantised_files
 from tilewright.runtime.quantise.samples import noise, read_calibration, read_limited
 from tilewright.runtime.quantise.second_quantisation import SecondQuantisation
+from tilewright.runtime.quantise.whole_numbers import whole_bounds
 from tilewright.tools.files import reason, write_arrays, write_file
 from tilewright.tools.progress import Steps
 
@@ -78,7 +80,8 @@ def quantise(read: onnx.ModelProto, file: Path, calibrate: Path | None, steps: S
         _require_few(file.name, prepared.proto)
         arguments = _arguments(prepared.proto.SerializeToString())
         unread = {each.name for each in arguments} - {name for node in prepared.proto.graph.node for name in node.input}
-        calibration = read_calibration(calibrate, arguments, unread) if calibrate else noise(arguments, unread)
+        calibration = read_calibration(calibrate, arguments, unread) if calibrate else \
+            noise(arguments, unread, whole_bounds(prepared.proto), proposed_values(prepared.proto))
         origin = replace(calibration.ranges, remarks=calibration.ranges.remarks + prepared.remarks).to_text()
         prepared.proto.metadata_props.add(key=METADATA_KEY, value=origin)
         second = SecondQuantisation.of(prepared.proto, prepared.weights)

@@ -12,7 +12,7 @@ from tilewright.runtime.oracle.inputs import MAX_FILE_BYTES, UNREADABLE, NodeArg
 from tilewright.runtime.quantise.quantised_model import RangesKind, RangesOrigin
 from tilewright.tools.files import reason
 
-__all__ = ["NOISE_SAMPLES", "Calibration", "noise", "read_calibration", "read_limited"]
+__all__ = ["NOISE_SAMPLES", "Calibration", "NoValuesError", "noise", "read_calibration", "read_limited"]
 
 NOISE_SAMPLES = 16
 """Of the quick look that a model gets without samples of its own."""
@@ -137,28 +137,54 @@ def _remarks(name: str, given: np.dtype, samples: np.ndarray) -> Iterator[str]:
                "differ as the data do")
 
 
-def noise(expected: Sequence[NodeArg], unread: Collection[str] = ()) -> Calibration:
+class NoValuesError(InputError):
+    """Nothing sensible can be made up for an input.
+
+    Attributes
+    ----------
+    options : tuple of str
+        The options with which the same command runs; empty if nothing tells a value.
+    """
+
+    def __init__(self, message: str, options: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.options = tuple(options)
+
+
+def noise(expected: Sequence[NodeArg], unread: Collection[str] = (), bounds: Mapping[str, int] | None = None,
+          usual: Mapping[str, int] | None = None) -> Calibration:
     """Return seeded noise for every input, ``NOISE_SAMPLES`` of it: images are smooth, as `models.images` has them.
+
+    ``bounds`` has inputs of whole numbers, and the value below which each is drawn (`whole_numbers.whole_bounds`);
+    ``usual`` those that are a setting, with its value (`given_shapes.proposed_values`), for the error.
 
     Raises
     ------
-    InputError
-        If an input is neither float32 nor of 8 bits, and not ``unread``: nothing sensible can be made up for it.
+    NoValuesError
+        If an input is neither float32 nor of 8 bits, has no bound, and is not ``unread``: nothing sensible can be made
+        up for it.
     """
-    rng = np.random.default_rng(_SEED)
+    rng, whole, values = np.random.default_rng(_SEED), bounds or {}, usual or {}
     for argument in expected:
-        if argument.dtype not in (np.float32, *_BYTES) and argument.name not in unread:
+        if argument.dtype not in (np.float32, *_BYTES) and argument.name not in {*unread, *whole}:
+            value = values.get(argument.name, "N")
             fixed = ("" if math.prod(argument.shape) > 1 else
-                     f", or its value with --input-value {argument.name}=N if it is always the same")
-            raise InputError(f"Input {argument.name!r} is {argument.dtype}, for which no values can be generated; give "
-                             f"samples with --calibrate FILE{fixed}")
+                     f", or its value with --input-value {argument.name}={value} if it is always the same")
+            raise NoValuesError(f"Input {argument.name!r} is {argument.dtype}, for which no values can be generated; "
+                                f"give samples with --calibrate FILE{fixed}",
+                                [word for name, each in values.items() for word in ("--input-value", f"{name}={each}")])
     arrays = {argument.name: np.zeros((NOISE_SAMPLES, *argument.shape), argument.dtype) if argument.name in unread
-              else np.stack([_made_up(argument, rng) for _ in range(NOISE_SAMPLES)]) for argument in expected}
-    return Calibration(arrays, RangesOrigin(RangesKind.NOISE, NOISE_SAMPLES, f"smooth noise, seed {_SEED}"))
+              else np.stack([_made_up(argument, rng, whole.get(argument.name)) for _ in range(NOISE_SAMPLES)])
+              for argument in expected}
+    drawn = [f"{each.name} below {whole[each.name]}" for each in expected if each.name in whole]
+    return Calibration(arrays, RangesOrigin(RangesKind.NOISE, NOISE_SAMPLES, "; ".join((
+        f"smooth noise, seed {_SEED}", *([f"whole numbers for {', '.join(drawn)}"] if drawn else [])))))
 
 
-def _made_up(argument: NodeArg, rng: np.random.Generator) -> np.ndarray:
-    """Return noise for an input; of bytes it fills their range but for a few."""
+def _made_up(argument: NodeArg, rng: np.random.Generator, bound: int | None = None) -> np.ndarray:
+    """Return noise for an input; of bytes it fills their range but for a few, and below a bound it is even."""
+    if bound is not None:
+        return rng.integers(0, bound, argument.shape).astype(argument.dtype)
     values = _smooth(argument.shape, rng)
     if argument.dtype == np.float32:
         return values

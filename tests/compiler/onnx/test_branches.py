@@ -82,6 +82,25 @@ def test_a_branch_inside_the_network_costs_nothing():
     assert require_same(model).report.cycles == require_same(plain).report.cycles
 
 
+def test_a_branch_that_hands_on_a_value_from_around_it_is_no_fault():
+    """In a branch of the branch an Identity makes a value from around it an output, as torch writes recurrent cells."""
+    model = BorderModel()
+    inner = {f"{side}_branch": helper.make_graph(
+        [helper.make_node("Identity", ["rectified"], [f"{side}_out"])], side, [],
+        [helper.make_tensor_value_info(f"{side}_out", FLOAT, None)]) for side in ("then", "else")}
+    unknown = model.node("Greater", [model.node("ReduceMax", ["y"], "most", keepdims=0),
+                                     model.constant(np.float32(0))], "positive")
+    nodes = [helper.make_node("Relu", ["y"], ["rectified"]),
+             helper.make_node("If", [unknown], ["inner"], "If_in", **inner)]
+    outer = {f"{side}_branch": helper.make_graph(nodes, side, [], [
+        helper.make_tensor_value_info(name, FLOAT, None) for name in ("rectified", "inner")])
+        for side in ("then", "else")}
+    model.nodes.append(helper.make_node("If", [unknown], ["first", "second"], "If_out", **outer))
+    model.outputs = [("first", FLOAT, None), ("second", FLOAT, None)]
+    with pytest.raises(UnsupportedNodeError, match="If_out"):
+        load(model.finish())
+
+
 def test_a_computed_condition_is_refused_by_what_is_wrong():
     model = BorderModel()
     model.node("ReduceMax", ["y"], "most", keepdims=0)

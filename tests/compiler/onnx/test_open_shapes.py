@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 from tests.cli.test_app import invoke, refused
 from tests.support.float_models import FloatBuilder
+from tilewright.compiler.onnx.given_shapes import proposed_values
 from tilewright.compiler.onnx.open_shapes import BATCH_NOTE, OpenShapesError, has_open_batch, open_shapes
 from tilewright.errors import InputError
 from tilewright.runtime.oracle.onnx_runtime import session as onnx_session
@@ -170,8 +171,8 @@ def test_values_that_do_not_go_with_the_model_are_refused(tmp_path, values, matc
 def test_where_no_values_can_be_made_up_the_option_is_named(tmp_path):
     onnx.save(with_rate(), tmp_path / "net.onnx")
     told = refused(2, "check", tmp_path / "net.onnx")
-    assert "--input-value rate=N" in told
-    assert invoke("check", tmp_path / "net.onnx", "--input-value", "rate=16000").exit_code == 0
+    assert "--input-value rate=16000" in told
+    assert invoke(*shlex.split(re.search(r"the command is tilewright (check .*)$", told)[1])).exit_code == 0
 
 
 def test_a_branch_that_an_input_decides_names_the_option(tmp_path):
@@ -180,7 +181,27 @@ def test_a_branch_that_an_input_decides_names_the_option(tmp_path):
     assert done.exit_code == 2
     (refusal,) = json.loads((tmp_path / "check.json").read_text())["refusals"]
     assert refusal["op"] == "If"
-    assert "--input-value rate=N" in refusal["way_out"]
+    assert "--input-value rate=16000" in refusal["way_out"]
+
+
+def test_sizes_and_values_are_proposed_in_one_command(tmp_path):
+    model = with_rate()
+    model.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "rows"
+    onnx.save(model, tmp_path / "net.onnx")
+    told = refused(2, "check", tmp_path / "net.onnx")
+    assert "the value that 'rate' always has" in told
+    assert invoke(*shlex.split(re.search(r"the command is tilewright (check .*)$", told)[1])).exit_code == 0
+
+
+@pytest.mark.parametrize(("name", "kind", "values"), [
+    ("sr", TensorProto.INT64, {"sr": 16000}), ("sampling_rate", TensorProto.INT32, {"sampling_rate": 16000}),
+    ("rate", TensorProto.INT64, {"rate": 16000}), ("count", TensorProto.INT64, {}), ("sr", TensorProto.FLOAT, {})])
+def test_a_setting_is_told_by_what_it_is_compared_with_or_its_name(name, kind, values):
+    model = with_rate(kind)
+    if name != "rate":
+        model.graph.input[1].name = name
+        model.graph.node[-2].input[0] = "image"
+    assert proposed_values(model) == values
 
 
 def test_texts_that_are_no_values_are_refused(tmp_path):

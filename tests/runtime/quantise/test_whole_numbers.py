@@ -1,0 +1,53 @@
+"""Inputs of whole numbers get values that the model can take."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.cli.test_app import invoke
+from tilewright.runtime.quantise.whole_numbers import MOST_UNBOUND, whole_bounds
+
+
+def tokens(rows=7, name="ids"):
+    """Return a model that looks up rows of a table and multiplies them."""
+    draw = np.random.default_rng(0)
+    constants = {"table": draw.normal(size=(rows, 8)), "matrix": draw.normal(size=(8, 4))}
+    nodes = [helper.make_node("Cast", [name], ["wide"], to=TensorProto.INT64),
+             helper.make_node("Gather", ["table", "wide"], ["embedded"]),
+             helper.make_node("MatMul", ["embedded", "matrix"], ["y"])]
+    graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info(name, TensorProto.INT32, [1, 6])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 6, 4])],
+                              [numpy_helper.from_array(each.astype(np.float32), key)
+                               for key, each in constants.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_a_table_bounds_what_chooses_from_it():
+    assert whole_bounds(tokens()) == {"ids": 7}
+    model = tokens(name="attention_mask")
+    assert whole_bounds(model) == {"attention_mask": 2}
+    del model.graph.node[1:]
+    model.graph.input[0].name = model.graph.node[0].input[0] = "bytes"
+    assert whole_bounds(model) == {"bytes": MOST_UNBOUND}
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT
+    assert whole_bounds(model) == {}
+
+
+@pytest.mark.parametrize("words", [("check",), ("run",)])
+def test_a_model_of_bytes_has_a_quick_look(tmp_path, words):
+    model = tokens()
+    del model.graph.node[:2]
+    model.graph.initializer.append(numpy_helper.from_array(np.arange(7, dtype=np.int32), "letters"))
+    model.graph.initializer.append(numpy_helper.from_array(np.array([2]), "last"))
+    one_hot = [helper.make_node("Unsqueeze", ["ids", "last"], ["column"]),
+               helper.make_node("Equal", ["column", "letters"], ["same"]),
+               helper.make_node("Cast", ["same"], ["chosen"], to=TensorProto.FLOAT),
+               helper.make_node("MatMul", ["chosen", "table"], ["embedded"])]
+    nodes = [*one_hot, *model.graph.node]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    onnx.save(model, tmp_path / "net.onnx")
+    done = invoke(*words, tmp_path / "net.onnx")
+    assert done.exit_code == 0, done.output
+    assert f"whole numbers for ids below {MOST_UNBOUND}" in done.output
