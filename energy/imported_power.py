@@ -19,6 +19,7 @@ from typing import Any
 
 from tilewright.errors import InputError
 from tilewright.tools.files import reason
+from tilewright.tools.user_text import read_user_text
 
 __all__ = ["ImportedPower", "read_power"]
 
@@ -72,7 +73,7 @@ def read_power(path: Path) -> ImportedPower:
     try:
         if path.stat().st_size > _LARGEST_BYTES:
             raise InputError(f"Power report {str(path)!r} must be of at most {_LARGEST_BYTES >> 20} MiB")
-        text = path.read_text(encoding="utf-8")
+        text = read_user_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"Power report {str(path)!r} cannot be read: {reason(error)}") from error
     return _of_json(path, text) if text.lstrip().startswith("{") else _of_vivado(path, text)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewright.energy.prices import TechnologyEntry, TechnologyError, number, read_entry, scale_entry
 from tilewright.energy.sram import Sram, read_sram
+from tilewright.tools.user_text import read_user_text
 
 __all__ = ["DRAM", "FOLDER", "USES", "TechnologyFigures", "dram_part", "dram_parts", "parse_dram", "read_text",
            "technologies", "text_of"]
@@ -71,7 +72,7 @@ def text_of(path: Path) -> str:
         If it cannot be read.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return read_user_text(path)
     except OSError as error:
         raise TechnologyError(f"Technology file {str(path)!r} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

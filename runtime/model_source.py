@@ -199,9 +199,12 @@ def _no_file(name: str) -> InputError:
     if path.is_dir():
         known = foreign_folder(path) or ("a folder", "give an .onnx file in it, or another")
         return InputError(f"Model must be an .onnx file, and {name!r} is {known[0]}; {known[1]}")
-    if path.suffix or path.parent != Path("."):
+    if path.suffix or path.parent != Path(".") or name.startswith("."):
         return InputError(f"Model must be an .onnx file, and there is no file {name!r}{_files_near(path)}")
-    return InputError(f"Model must be an .onnx file or one of {', '.join(NAMES)}, not {name!r}{nearest(name, NAMES)}")
+    if Path(f"{name}.onnx").is_file():
+        return InputError(f"Model must be an .onnx file, and there is no file {name!r}; {name}.onnx is near")
+    near = nearest(name, NAMES) or f"; the built-in networks are {', '.join(NAMES)}"
+    return InputError(f"Model must be an .onnx file or a built-in network, and {name!r} is neither{near}")
 
 
 def _files_near(path: Path) -> str:

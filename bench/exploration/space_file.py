@@ -45,6 +45,7 @@ from tilewright.isa.dram.parts import PARTS
 from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, LIMITS, Machine, lanes_of_a_fetch, preset
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_file import MOST_BYTES, MOST_MHZ, size_of
+from tilewright.tools.user_text import read_user_text
 
 __all__ = ["DEFAULT_SPACE", "SpaceError", "default_space", "read_space"]
 
@@ -138,7 +139,7 @@ def read_space(path: Path) -> Space:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise SpaceError(f"it must have at most {MOST_BYTES} bytes, not {path.stat().st_size}")
-        found = _SpaceFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        found = _SpaceFile.model_validate(tomllib.loads(read_user_text(path)))
         return _space(found, path)
     except OSError as error:
         raise SpaceError(f"{where} cannot be read: {error.strerror}") from error

@@ -36,21 +36,26 @@ class OneSentence(TyperGroup):
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> Any:
         """Run a command and exit with its status."""
         extra["standalone_mode"] = False
+        words = _quiet_first(sys.argv[1:] if args is None else args)
         try:
-            status = super().main(_quiet_first(sys.argv[1:] if args is None else args), **extra)
+            status = super().main(words or ["--help"], **extra)
         except InternalError:
             raise
         except Error as error:
-            words = sys.argv[1:] if args is None else args
-            refuse(error.sentence + _command_with(error, words),
+            given = sys.argv[1:] if args is None else args
+            refuse(error.sentence + _command_with(error, given),
                    BAD_INPUT if isinstance(error, (InputError, CompileError)) else FAILED)
         except OSError as error:
             place = f"{error.filename!r} cannot be used: " if error.filename else ""
             refuse(f"{place}{reason(error)}", BAD_INPUT)
         except typer.TyperException as error:
-            refuse(error.format_message(), error.exit_code)
+            from tilewright.cli.options.usage_sentences import usage_sentence
+
+            refuse(usage_sentence(error, words), error.exit_code)
         if status == INTERRUPTED:
             refuse("Interrupted; finished steps are kept, and no file is left incomplete", INTERRUPTED)
+        if not words:
+            status = BAD_INPUT
         sys.exit(status if isinstance(status, int) else 0)
 
 

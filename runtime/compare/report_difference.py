@@ -12,6 +12,7 @@ from typing import Any
 from tilewright.errors import InputError
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.predicted_network import PredictedNetwork
+from tilewright.tools.user_text import read_user_text
 
 __all__ = ["LayerDifference", "LayerSide", "ReportDifference", "TotalDifference", "compare_reports", "predicted_side",
            "read_side"]
@@ -98,7 +99,7 @@ def read_side(path: Path) -> dict[str, Any]:
         If the file is none.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_user_text(path))
     except OSError as error:
         raise InputError(f"Report {str(path)!r} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

@@ -42,6 +42,7 @@ from tilewright.isa.dram.dram import DramTiming, dram_named
 from tilewright.isa.machine import DEFAULT_MACHINE, UNITS, Machine, MemoryTiming, lanes_of_a_fetch, preset
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_error import DesignError
+from tilewright.tools.user_text import read_user_text
 
 __all__ = ["MOST_BYTES", "MOST_MHZ", "machine_of", "memory_with", "read_design", "size_of"]
 
@@ -125,7 +126,7 @@ def read_design(path: Path) -> Design:
         if path.stat().st_size > MOST_BYTES:
             raise DesignError(f"Design file {str(path)!r} must have at most {MOST_BYTES} bytes, "
                               f"not {path.stat().st_size}")
-        text = path.read_text(encoding="utf-8")
+        text = read_user_text(path)
         found = _File.model_validate(tomllib.loads(text))
     except OSError as error:
         raise DesignError(f"Design file {str(path)!r} cannot be read: {error.strerror}") from error

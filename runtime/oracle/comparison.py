@@ -149,15 +149,22 @@ class Comparison:
             return f"None of {self.layers} layers was compared with ONNX Runtime"
         if not held:
             return (f"{self.loose} of {self.layers} layers compared with ONNX Runtime, which computes them in float: "
-                    f"up to {self.levels} levels off (tilewright compare checks each layer by itself)")
+                    + self._loose_text("every element is equal"))
         said = f"{held} of {self.layers} layers compared with ONNX Runtime: every element is equal"
         if self.deviation:
             said += (f" except in {self.floats} float tensors, which differ by at most {self.deviation:.1g} of their "
                      f"range")
         if self.loose:
-            said += (f"; ONNX Runtime computes {self.loose} more in float, and they are up to {self.levels} levels off "
-                     "(tilewright compare checks each layer by itself)")
+            said += f"; ONNX Runtime computes {self.loose} more in float, and they are "
+            said += self._loose_text("equal, too")
         return said
+
+    def _loose_text(self, equal: str) -> str:
+        """Return how far layers are off that ONNX Runtime computes in float; ``equal`` if they are not."""
+        if not self.levels:
+            return equal
+        levels = "1 level" if self.levels == 1 else f"{self.levels} levels"
+        return f"up to {levels} off (tilewright compare checks each layer by itself)"
 
     def _outputs_text(self) -> str:
         """Return what is to be said of outputs that are not all equal."""
