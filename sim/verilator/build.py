@@ -28,6 +28,7 @@ from tilewright.sim.verilog.shown_commands import command_package
 from tilewright.sim.verilog.split_registers import with_split_registers
 from tilewright.sim.verilog.upsets import with_upsets
 from tilewright.sim.verilog.wave_names import with_wave_names
+from tilewright.tools.build_logs import cause_in
 from tilewright.tools.toolchain import cache_folder, verilator_environment
 
 __all__ = ["COMPILER_FLAGS", "FLAGS", "BuildError", "WaveFormat", "build_profiled", "build_simulator", "profiled_place"]
@@ -148,7 +149,7 @@ def _compile_by_profile(folder: Path, title: str) -> None:
         done = subprocess.run(["make", "-C", str(model), "-f", makefile.name, "-j", "2"], stdout=output,
                               stderr=subprocess.STDOUT, env=verilator_environment(), check=False)
     if done.returncode != 0:
-        raise BuildError(f"Simulator of {title} could not be compiled by a profile; the log is {log}")
+        raise BuildError(f"Simulator of {title} could not be compiled by a profile{cause_in(log)}")
 
 
 def _place(machine: Machine | None, variant: "_Variant", core: CoreName | HostName) -> Path:
@@ -228,7 +229,7 @@ def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, var
         done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, env=verilator_environment(),
                               check=False)
     if done.returncode != 0:
-        raise BuildError(f"Simulator of {title} could not be built; the log is {log}")
+        raise BuildError(f"Simulator of {title} could not be built{cause_in(log)}")
 
 
 def _fst_flags(folder: Path, harness: Path) -> list[str]:
