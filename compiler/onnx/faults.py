@@ -17,7 +17,6 @@ from tilewright.isa.program import DTYPES
 
 __all__ = ["check_domains", "check_order", "check_types", "contradiction", "no_model", "way_out_of"]
 
-_SHOWN = 16
 _BRANCHING = ("If", "Loop")
 _WAY_OUT = "cut the model so that this node runs outside, or replace it"
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
@@ -25,15 +24,15 @@ _POINTER = b"version https://git-lfs.github.com/spec/"
 _FIRST_FIELD = b"\x08"
 """Begins nearly every ONNX file: ir_version comes first, and is a number."""
 
-_QUOTED = re.compile(r"'(.+)'")
 _TYPE = re.compile(r"(\w+) typestr: \w+, has unsupported type: tensor\((\w+)\)")
 _INFERENCE = re.compile(r"(?:\[\w+\] )?\(op_type:(\w+), node name: ([^)]*)\): (?:\[\w+\] )?(.*)")
 
 
-def no_model(content: bytes, subject: str, *, has_graph: bool = False) -> BadModelError:
+def no_model(content: bytes, subject: str, *, file: str = "net.onnx", has_graph: bool = False) -> BadModelError:
     """Return the error for the ``content`` of a file that protobuf cannot read, or that has no nodes.
 
-    ``subject`` begins the sentence: ``Model 'net.onnx'``. ``has_graph`` tells that there is at least a graph.
+    ``subject`` begins the sentence: ``Model 'net.onnx'``. ``file`` is the path as given, which commands repeat.
+    ``has_graph`` tells that there is at least a graph.
     """
     if has_graph:
         return BadModelError(f"{subject} must be an ONNX file with at least one node, and has none", "export it again")
@@ -42,14 +41,13 @@ def no_model(content: bytes, subject: str, *, has_graph: bool = False) -> BadMod
     if content.startswith(_POINTER):
         return BadModelError(f"{subject} must be an ONNX file, not a pointer to one in Git LFS",
                              "fetch the file itself with git lfs pull")
-    name = _QUOTED.search(subject)
-    if (known := foreign_file(content, name[1] if name else "net")) is not None:
+    if (known := foreign_file(content, file)) is not None:
         return BadModelError(f"{subject} must be an ONNX file, and this is {known[0]}", known[1])
     if content.startswith(_FIRST_FIELD):
         return BadModelError(f"{subject} must be an ONNX file, and this one of {len(content)} bytes is cut short "
                              "or damaged", "copy or export it again")
-    return BadModelError(f"{subject} must be an ONNX file, and this one begins with {content[:_SHOWN]!r}",
-                         "give the file that the exporter wrote")
+    return BadModelError(f"{subject} must be an ONNX file, and this one of {len(content)} bytes is none, or is damaged",
+                         "give the .onnx file that the exporter wrote")
 
 
 def check_order(graph: onnx.GraphProto) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import re
+import shlex
 import zipfile
 from pathlib import Path
 
@@ -15,66 +16,106 @@ _SAVED_MODEL_HEAD = b"\x08\x01\x12"
 """Version 1 of the format, and the first of its graphs; ONNX files begin with a higher version."""
 
 _EXPORT = "torch.onnx.export(model.eval(), (sample,), 'net.onnx', dynamo=True)"
+_OF_TENSORFLOW = "which pip install tf2onnx tensorflow brings"
+
+_PACKED = {b"\x1f\x8b": ("gzip", "gunzip"), b"BZh": ("bzip2", "bunzip2"), b"\xfd7zXZ\x00": ("xz", "unxz"),
+           b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"), b"7z\xbc\xaf\x27\x1c": ("7-Zip", "7z x")}
+
+_VENDORS = {b"GGUF": "a language model for llama.cpp (GGUF)", b"ftrt": "an engine of TensorRT",
+            b"RKNN": "a model for Rockchip's NPU", b"\x01HEF": "a model for Hailo's NPU",
+            b"7767517\n": "a network of ncnn"}
+"""First bytes of what other runtimes have made of a model."""
+
 _AT_MOST = 1 << 26
 """Bytes of a member of an archive that are looked at."""
 
 
-def foreign_file(content: bytes, name: str) -> tuple[str, str] | None:
+def foreign_file(content: bytes, file: str) -> tuple[str, str] | None:
     """Return what a file is that is no ONNX model, and what to do; None if its format is not known.
 
     Parameters
     ----------
     content : bytes
         Nothing of it is executed or unpacked.
-    name : str
-        The file's name, which the command repeats.
+    file : str
+        Its path, which the command repeats; what the command writes lies in the current folder.
     """
-    stem = name.partition(".")[0] or "net"
+    stem = Path(file).name.partition(".")[0] or "net"
+    given, made = shlex.quote(file), shlex.quote(f"{stem}.onnx")
     if content[4:8] == b"TFL3":
         return ("a TensorFlow Lite model",
-                f"export it with python -m tf2onnx.convert --tflite {name} --output {stem}.onnx")
+                f"export it with python -m tf2onnx.convert --tflite {given} --output {made}, {_OF_TENSORFLOW}")
     if content[4:8] == b"ORTM":
         return "in ONNX Runtime's own format", "give the .onnx file that it was made from"
     if content.startswith(_HDF5):
-        return "in HDF5, as Keras writes it", _keras(name, stem)
+        return "in HDF5, as Keras writes it", _keras(file, stem)
     if content.startswith(b"PK\x03\x04"):
-        return _archive(content, name, stem)
+        return _archive(content, file, stem)
     if re.match(rb'.{8}\s*\{\s*"', content[:64], re.DOTALL):
         return ("of weights alone (safetensors), without the layers that they belong to",
                 f"load them into their model in Python, and export that with {_EXPORT}")
-    if content.startswith(b"\x1f\x8b"):
-        return "compressed with gzip", f"unpack it with gunzip {name}"
     if content.startswith(_PICKLE):
         return ("a pickle, as older torch.save wrote it, which is not read because that would execute it",
                 f"load it where it was made, and export it with {_EXPORT}")
-    return _other(content, name, stem)
+    return _packed(content, given) or _of_vendor(content) or _other(content, file, stem)
 
 
-def _other(content: bytes, name: str, stem: str) -> tuple[str, str] | None:
-    head = content[:_HEAD]
+def _packed(content: bytes, given: str) -> tuple[str, str] | None:
+    """Return the same of a compressed file or an archive: the command that unpacks it."""
+    if content[257:262] == b"ustar":
+        return "an archive (tar)", f"unpack it with tar -xf {given}, and give the .onnx file in it"
+    for mark, (name, command) in _PACKED.items():
+        if content.startswith(mark):
+            return f"compressed with {name}", f"unpack it with {command} {given}, and give the .onnx file in it"
+    return None
+
+
+def _of_vendor(content: bytes) -> tuple[str, str] | None:
+    """Return the same of what was made for one runtime, and is not turned back."""
+    found = next((name for mark, name in _VENDORS.items() if content.startswith(mark)), None)
+    return None if found is None else (found, "give the .onnx file that it was made from")
+
+
+def _other(content: bytes, file: str, stem: str) -> tuple[str, str] | None:
+    head, name = content[:_HEAD], Path(file).name
+    given, made = shlex.quote(file), shlex.quote(f"{stem}.onnx")
     if name == _SAVED_MODEL or (head.startswith(_SAVED_MODEL_HEAD) and b"saved_model_main_op" in content):
-        return ("the graph of a TensorFlow SavedModel",
-                f"export its folder with python -m tf2onnx.convert --saved-model FOLDER --output {stem}.onnx")
+        folder = shlex.quote(str(Path(file).parent)) if name == _SAVED_MODEL else "FOLDER"
+        command = f"python -m tf2onnx.convert --saved-model {folder} --output {made}"
+        return "the graph of a TensorFlow SavedModel", f"export its folder with {command}, {_OF_TENSORFLOW}"
     if head.startswith(b"\n") and b"Placeholder" in head:
-        command = f"python -m tf2onnx.convert --graphdef {name} --inputs IN:0 --outputs OUT:0 --output {stem}.onnx"
-        return "a frozen graph of TensorFlow", f"export it with {command}"
+        command = f"python -m tf2onnx.convert --graphdef {given} --inputs IN:0 --outputs OUT:0 --output {made}"
+        return "a frozen graph of TensorFlow", f"export it with {command}, {_OF_TENSORFLOW}"
     text = head.lstrip().lower()
     if text.startswith((b"<!doctype html", b"<html")):
         return "a web page", "download the file itself, by the page's raw or download link"
     if text.startswith(b"<?xml") and b"<net" in text:
         return "a model of OpenVINO", "give the .onnx file that it was made from"
+    if re.search(rb"^\s*layers? ?\{", head, re.MULTILINE):
+        return "a network of Caffe", "give the .onnx file that a converter has made of it"
     if name.endswith((".data", ".onnx_data")):
         return ("the constants of an ONNX model, which are kept beside it",
-                f"give the model, {name.removesuffix('.data').removesuffix('_data')}, with this file in its folder")
+                f"give the model, {file.removesuffix('.data').removesuffix('_data')}, with this file in its folder")
+    if head.startswith((b"\x89PNG\r\n", b"\xff\xd8\xff")):
+        return "a picture", "give the model, and pictures as arrays with --input FILE.npy"
+    if _is_text(head):
+        return "text", "give the .onnx file that the exporter wrote"
     return None
 
 
-def _keras(name: str, stem: str) -> str:
-    return (f'export it with python -c "import keras; keras.saving.load_model(\'{name}\').export(\'{stem}.onnx\', '
-            'format=\'onnx\')"')
+def _is_text(head: bytes) -> bool:
+    try:
+        return bool(head) and all(letter.isprintable() or letter.isspace() for letter in head.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False
 
 
-def _archive(content: bytes, name: str, stem: str) -> tuple[str, str]:
+def _keras(file: str, stem: str) -> str:
+    code = f"import keras; keras.saving.load_model({file!r}).export({f'{stem}.onnx'!r}, format='onnx')"
+    return f'export it with python -c "{code}"'
+
+
+def _archive(content: bytes, file: str, stem: str) -> tuple[str, str]:
     """Return the same of a zip archive, as most tools write their models: by the names of its members."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -85,15 +126,15 @@ def _archive(content: bytes, name: str, stem: str) -> tuple[str, str]:
         return "a zip archive that is cut short or damaged", "copy or download it again"
     last = {member.rpartition("/")[2] for member in members}
     if "model.weights.h5" in last and "config.json" in last:
-        return "a model of Keras", _keras(name, stem)
+        return "a model of Keras", _keras(file, stem)
     if last & {"archive_format", "archive_version", "serialized_exported_program.json"}:
         return ("an exported program of torch",
-                f"export it with torch.onnx.export(torch.export.load('{name}'), (), '{stem}.onnx', dynamo=True)")
+                f"export it with torch.onnx.export(torch.export.load({file!r}), (), '{stem}.onnx', dynamo=True)")
     if any("/code/" in f"/{member}" for member in members):
         return ("a TorchScript program",
-                f"export it with torch.onnx.export(torch.jit.load('{name}'), (sample,), '{stem}.onnx', dynamo=False)")
+                f"export it with torch.onnx.export(torch.jit.load({file!r}), (sample,), '{stem}.onnx', dynamo=False)")
     if b"ultralytics" in pickled:
-        return "a checkpoint of Ultralytics", f"export it with yolo export model={name} format=onnx"
+        return "a checkpoint of Ultralytics", f"export it with yolo export model={shlex.quote(file)} format=onnx"
     if "data.pkl" in last:
         return ("a checkpoint of torch, which is not read because that would execute it",
                 f"load it into its model in Python, and export that with {_EXPORT}")
@@ -108,8 +149,9 @@ def _archive(content: bytes, name: str, stem: str) -> tuple[str, str]:
 def foreign_folder(folder: Path) -> tuple[str, str] | None:
     """Return what a folder is that is given in place of a model's file, and what to do; None if it is not known."""
     if (folder / _SAVED_MODEL).is_file():
+        words = ["--saved-model", str(folder), "--output", f"{folder.name}.onnx"]
         return ("a SavedModel of TensorFlow",
-                f"export it with python -m tf2onnx.convert --saved-model {folder} --output {folder.name}.onnx")
+                f"export it with python -m tf2onnx.convert {shlex.join(words)}, {_OF_TENSORFLOW}")
     if (folder / "manifest.json").is_file() and (folder / "model.elf").is_file():
         return "a compiled model", f"run it with tilewright simulate {folder}"
     try:

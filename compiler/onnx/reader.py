@@ -173,10 +173,10 @@ def self_contained(model: str | Path) -> bytes:
 
 def _parse(model: str | Path | bytes) -> onnx.ModelProto:
     """Return the checked model with its external data in it."""
-    folder, subject = None, "Model"
+    folder, subject, file = None, "Model", "net.onnx"
     if isinstance(model, (str, Path)):
         path = Path(model)
-        subject = f"Model {path.name!r}"
+        subject, file = f"Model {path.name!r}", str(path)
         try:
             size, folder = path.stat().st_size, path.resolve().parent
             if size > MAX_MODEL_BYTES:
@@ -188,9 +188,9 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
     try:
         proto.ParseFromString(model)
     except google.protobuf.message.DecodeError as error:
-        raise no_model(model, subject) from error
+        raise no_model(model, subject, file=file) from error
     if not proto.graph.node:
-        raise no_model(model, subject, has_graph=proto.HasField("graph"))
+        raise no_model(model, subject, file=file, has_graph=proto.HasField("graph"))
     check_dialects(proto)
     check_types(proto, subject)
     if in_order(proto.graph):

@@ -52,14 +52,25 @@ FORMATS = [
     ("net.onnx.gz", b"\x1f\x8b\x08" + bytes(30), "gzip", "gunzip net.onnx.gz"),
     ("net.ort", b"\x1c\x00\x00\x00ORTM" + bytes(40), "ONNX Runtime's own format", ".onnx file that it was made from"),
     ("page.onnx", b"\n<!DOCTYPE html>\n<html>", "web page", "download"),
+    ("net.onnx.bz2", b"BZh91AY" + bytes(9), "bzip2", "bunzip2 net.onnx.bz2"),
+    ("net.tar", b"net.onnx" + bytes(249) + b"ustar\x0000" + bytes(99), "tar", "tar -xf net.tar"),
+    ("net.gguf", b"GGUF\x03" + bytes(9), "GGUF", ".onnx file that it was made from"),
+    ("net.engine", b"ftrt" + bytes(9), "TensorRT", ".onnx file that it was made from"),
+    ("net.prototxt", b'name: "net"\nlayer {\n}\n', "Caffe", "converter"),
+    ("cat.png", b"\x89PNG\r\n\x1a\n" + bytes(9), "picture", "--input FILE.npy"),
+    ("notes.onnx", "Größe".encode(), "text", ".onnx file"),
+    ("noise.bin", bytes(range(255, 200, -1)), "damaged", ".onnx file"),
+    ("a net.tflite", b"\x1c\x00\x00\x00TFL3" + bytes(40), "TensorFlow Lite",
+     "--tflite 'a net.tflite' --output 'a net.onnx'"),
     ("net.xml", b'<?xml version="1.0"?>\n<net name="x">', "OpenVINO", ".onnx file that it was made from"),
 ]
 
 
 @pytest.mark.parametrize(("name", "content", "what", "command"), FORMATS, ids=[each[0] for each in FORMATS])
-def test_a_format_is_named_with_what_to_do(tmp_path, name, content, what, command):
+def test_a_format_is_named_with_what_to_do(tmp_path, monkeypatch, name, content, what, command):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_bytes(content)
-    told = refused(2, "check", tmp_path / name)
+    told = refused(2, "check", name)
     assert name in told
     assert what in told
     assert command in told
@@ -70,6 +81,12 @@ def test_a_model_that_is_cut_short_is_still_called_that(tmp_path):
     (tmp_path / "net.onnx").write_bytes(TRUNCATED)
     with pytest.raises(BadModelError, match="cut short or damaged"):
         read_model(tmp_path / "net.onnx")
+
+
+def test_the_command_repeats_the_path_that_was_given(tmp_path):
+    path = tmp_path / "net.tflite"
+    path.write_bytes(b"\x1c\x00\x00\x00TFL3" + bytes(40))
+    assert f"--tflite {path} --output net.onnx" in refused(2, "check", path)
 
 
 def test_folders_are_named_too(tmp_path):
