@@ -165,10 +165,10 @@ $(INSTALLED): pyproject.toml
 	fi
 	@$(BIN)/python -c '$(NEW_ENOUGH)' || { echo "Tilewright needs Python >= 3.11, and .venv has" \
 	    "$$($(BIN)/python --version): remove .venv and run make again." >&2; exit 1; }
-	$(call install,Tilewright and its tools into .venv (1 GB$(comma) a minute or two),dev$(comma)prove)
+	$(call install,Tilewright and its tools into .venv (1 GB$(comma) a minute or two),dev$(comma)synth$(comma)prove)
 
 $(DOCS): $(INSTALLED)
-	$(call install,Sphinx and Jupyter,dev$(comma)prove$(comma)docs)
+	$(call install,Sphinx and Jupyter,dev$(comma)synth$(comma)prove$(comma)docs)
 
 $(TORCH): $(INSTALLED)
-	$(call install,torch and scikit-learn (up to 6 GB),dev$(comma)prove$(comma)train)
+	$(call install,torch and scikit-learn (up to 6 GB),dev$(comma)synth$(comma)prove$(comma)train)

@@ -25,7 +25,8 @@ SECONDS = 60
 """How long a tool may take to say its version."""
 
 _SYSTEM = {"make": "GNU make", "perl": "perl", "c++": "g++"}
-_EXTRAS = {"": "", "dev": "make test", "train": "training", "peers": "tilewright bench --peers"}
+_EXTRAS = {"": "", "synth": "synth and board", "dev": "make test", "train": "training",
+           "peers": "tilewright bench --peers"}
 _REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)\s*(?P<bounds>[^;]*)(?:;.*extra == [\"'](?P<extra>\w+)[\"'])?")
 
 

@@ -66,15 +66,14 @@ def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, 
     placing.check(target)
     from tilewright.cli.tables.text import console
     from tilewright.hardware.synthesis.floorplan import floorplan
-    from tilewright.hardware.synthesis.flow import synthesise
+    from tilewright.hardware.synthesis.flow import require_tools, synthesise
     from tilewright.hardware.synthesis.sources import machine_design
     from tilewright.hardware.synthesis.synthesis_report import SynthesisRequest
     from tilewright.hardware.synthesis.synthesis_tables import print_synthesis
-    from tilewright.hardware.synthesis.targets import target_named
     from tilewright.tools.progress import Steps
 
     try:
-        target_named(target)
+        require_tools(target, place=not placing.no_place)
     except ValueError as error:
         raise InputError(str(error)) from error
     steps = Steps()

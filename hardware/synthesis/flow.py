@@ -6,12 +6,31 @@ from tilewright.energy.gates.cells.library import library_path
 from tilewright.hardware.synthesis.cached_steps import Show, tool
 from tilewright.hardware.synthesis.cells import synthesise_cells
 from tilewright.hardware.synthesis.fpga import synthesise_fpga
+from tilewright.hardware.synthesis.place import nextpnr
 from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, SynthesisRequest
 from tilewright.hardware.synthesis.targets import Fpga, target_named
 from tilewright.tools.debian import debian_data
 from tilewright.tools.toolchain import ToolMissingError, yosys_executable
 
-__all__ = ["synthesise"]
+__all__ = ["require_tools", "synthesise"]
+
+
+def require_tools(target: str, *, place: bool) -> None:
+    """Raise an error unless all is there that synthesis for a target needs, before anything is built.
+
+    Raises
+    ------
+    ToolMissingError
+        If a tool or a library is not there.
+    ValueError
+        If there is no such target.
+    """
+    chosen = target_named(target)
+    yosys_executable()
+    if not isinstance(chosen, Fpga):
+        _library_of(chosen.name)
+    elif place and chosen.place:
+        nextpnr()
 
 
 def synthesise(request: SynthesisRequest, target: str, show: Show) -> SynthesisReport:

