@@ -190,6 +190,10 @@ def _show(compared: "ComparedRun", files: RunFileOptions, view: ViewOptions, pow
     print_report(report, console())
     if files.json_file is not None:
         write_json(files.json_file, content)
+    if files.csv_file is not None:
+        from tilewright.runtime.execution.layer_rows import layers_csv
+
+        write_file(files.csv_file, layers_csv(report).encode())
     if files.html_file is not None:
         from tilewright.runtime.views.run_page import run_page
 

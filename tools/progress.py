@@ -1,9 +1,10 @@
-"""Progress for a waiting user, on standard error: one line per step, and the duration of long steps."""
+"""Progress for a waiting user, on standard error: a bar on a terminal, elsewhere a line every ten seconds."""
 
+import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import accumulate
 
 from rich.console import Console
@@ -13,15 +14,19 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     SpinnerColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
-__all__ = ["WORTH_MENTIONING", "Cycles", "Silence", "Steps"]
+__all__ = ["EVERY", "FIRST_LINE", "WORTH_MENTIONING", "Cycles", "Silence", "Steps"]
 
 WORTH_MENTIONING = 2.0
 """Seconds from which a finished step leaves a line."""
+
+FIRST_LINE, EVERY = 5.0, 10.0
+"""Seconds from which a step that is under way tells where it is, and between two such lines: without a terminal."""
 
 _Detail = Callable[[str], None]
 """Shows something new about the step that is under way."""
@@ -32,7 +37,7 @@ Cycles = Callable[[int, int | None], None]
 
 
 class Steps:
-    """Shows steps on a console: a spinner on a terminal, and a line for each that took long."""
+    """Shows steps on a console: a spinner on a terminal, elsewhere lines, and at the end one of each that took long."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
@@ -42,7 +47,7 @@ class Steps:
         """Show ``text`` until the block ends; the value is called with details."""
         columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
         with self._progress(text, columns) as bar:
-            task = bar.add_task(text)
+            task = bar.add_task(text, total=None)
             yield lambda detail: bar.update(task, description=f"{text}: {detail}")
 
     @contextmanager
@@ -79,10 +84,44 @@ class Steps:
     def _progress(self, text: str, columns: Sequence[ProgressColumn]) -> Iterator[Progress]:
         """Show columns on a terminal until the block ends, and then a line if it took long."""
         start = time.monotonic()
-        with Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal) as bar:
-            yield bar
+        plain = not self._console.is_terminal
+        with Progress(*columns, console=self._console, transient=True, disable=plain) as bar:
+            with self._lines(bar, start) if plain else nullcontext():
+                yield bar
         if (seconds := time.monotonic() - start) >= WORTH_MENTIONING:
             self._console.print(f"{text}: {seconds:.1f} s", highlight=False, soft_wrap=True)
+
+
+    @contextmanager
+    def _lines(self, bar: Progress, start: float) -> Iterator[None]:
+        """Print where the work is, after ``FIRST_LINE`` seconds and then every ``EVERY``, until the block ends."""
+        ended = threading.Event()
+
+        def tell() -> None:
+            wait = max(FIRST_LINE, WORTH_MENTIONING)
+            while wait < threading.TIMEOUT_MAX and not ended.wait(wait):
+                for task in bar.tasks:
+                    self._console.print(_line(task, time.monotonic() - start), highlight=False, markup=False,
+                                        soft_wrap=True)
+                wait = EVERY
+
+        thread = threading.Thread(target=tell, name="progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def _line(task: Task, seconds: float) -> str:
+    """Return where a task is: its text, how much of it is done, and since when."""
+    parts = [str(task.fields["rate"])] if task.fields.get("rate") else []
+    if task.total:
+        parts.append(f"{task.completed:,.0f} of {task.total:,.0f}" if not parts else f"{task.percentage:.0f} %")
+        if task.completed:
+            parts.append(f"about {seconds * (task.total / task.completed - 1):.0f} s left")
+    return f"{task.description} … {', '.join([*parts, f'{seconds:.0f} s so far'])}"
 
 
 class Silence(Steps):

@@ -273,14 +273,17 @@ class ResultFileOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFileOptions(WaveOptions, PageFileOptions):
-    """The same, and where the trace and the waveform of a run go."""
+    """The same, and where the layers, the trace and the waveform of a run go."""
 
+    csv_file: Annotated[Path | None, typer.Option(
+        "--csv", metavar="FILE", show_default=False,
+        help="Also write a row for each layer as CSV: cycles, main stall, bytes and energy.")] = None
     trace_file: TraceFile = None
 
     @property
     def written(self) -> tuple[Path | None, ...]:
         """The files to write."""
-        return self.json_file, self.html_file, self.trace_file, self.wave
+        return self.json_file, self.html_file, self.csv_file, self.trace_file, self.wave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,11 +22,9 @@ from rich.table import Table
 from tilewright.bench.exploration.design_cost import Verdict
 from tilewright.bench.exploration.exploration_study import FinishedTrial
 from tilewright.tools.fitted_table import FittedTable
+from tilewright.tools.progress import EVERY
 
 __all__ = ["ExplorationProgress", "front_table", "measuring_sentence", "start_sentence", "verified_table"]
-
-_SECONDS = 30.0
-"""Between two lines where no terminal shows the bar."""
 
 
 class ExplorationProgress:
@@ -67,7 +65,7 @@ class ExplorationProgress:
         """Show a trial that has been finished."""
         self._take(trial)
         self._bar.update(self._task, completed=self._done, best=self.text)
-        if not self._console.is_terminal and time.monotonic() - self._shown >= _SECONDS:
+        if not self._console.is_terminal and time.monotonic() - self._shown >= EVERY:
             self._say()
 
     @property

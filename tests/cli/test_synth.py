@@ -122,8 +122,8 @@ def test_blocks_come_in_the_tables_order_and_add_up(tmp_path):
 def test_the_smallest_device_that_holds_everything_is_named(tmp_path):
     report = finding("xc7", tmp_path)
     assert report.device == "XC7A200T", "400 DSP blocks are too many for the others"
-    assert any(line.startswith(
-        "fits XC7A200T, as synthesised: 1 % of its logic cells (800: its LUT2-LUT6, and those that") for line in summary(report))
+    told = "fits XC7A200T, as synthesised: 1 % of its logic cells (800: its LUT2-LUT6, and those that"
+    assert any(line.startswith(told) for line in summary(report))
     full = finding("ecp5-25k", tmp_path)
     assert full.lacking == "LFE5U-25F is too small: it would need 400 MULT18X18D of 28 and 400 DP16KD of 56"
     assert any(line == f"does not fit: {full.lacking}" for line in summary(full))

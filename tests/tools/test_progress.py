@@ -1,6 +1,8 @@
 """Progress of a simulation, as shown on a terminal and elsewhere."""
 
 import io
+import threading
+import time
 
 import pytest
 from rich.console import Console
@@ -39,3 +41,34 @@ def test_a_library_is_silent(capsys):
     with Silence().simulation("Simulating net", LAYERS) as show:
         show(10, None)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("kind", "words"), [
+    ("step", ("Building …", "s so far")), ("detail", ("Building: place and route …",)),
+    ("count", ("Building …", "1 of 4", "left")), ("simulation", ("Building: conv2 …", "2,005 cycles", "50 %", "left"))])
+def test_long_work_tells_where_it_is_where_there_is_no_terminal(monkeypatch, kind, words):
+    monkeypatch.setattr(progress, "WORTH_MENTIONING", 0.0)
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.1)
+    monkeypatch.setattr(progress, "EVERY", 0.05)
+    out = io.StringIO()
+    steps = Steps(Console(file=out, width=60))
+    doing = {"step": steps.step, "detail": steps.step, "count": lambda text: steps.count(text, 4),
+             "simulation": lambda text: steps.simulation(text, LAYERS)}[kind]
+    with doing("Building") as show:
+        {"step": lambda: None, "detail": lambda: show("place and route"), "count": lambda: show(),
+         "simulation": lambda: show(2005, None)}[kind]()
+        time.sleep(0.4)
+    lines = out.getvalue().splitlines()
+    assert len(lines) >= 3, "some on the way, and one at the end"
+    assert all(word in lines[0] for word in words), lines
+    assert ("of" in lines[0].split()) == (kind == "count")
+    assert lines[-1].startswith("Building: ")
+
+
+def test_what_is_told_ends_with_an_error(monkeypatch):
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.05)
+    monkeypatch.setattr(progress, "WORTH_MENTIONING", 0.05)
+    out, before = io.StringIO(), threading.active_count()
+    with pytest.raises(ValueError, match="broken"), Steps(Console(file=out)).step("Building"):
+        raise ValueError("broken")
+    assert threading.active_count() == before
