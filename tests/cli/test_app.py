@@ -337,14 +337,13 @@ def test_a_difference_ends_with_1_and_names_the_place(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("arguments", "sentence"), [
-    ((), "Missing command"),
-    (("frobnicate",), "No such command 'frobnicate'"),
-    (("run",), "Missing argument 'MODEL'"),
-    (("run", "lenet6"), "Model must be an .onnx file or one of lenet5, lenet5_accel, lenet5_qoperator"),
+    (("frobnicate",), "There is no command tilewright frobnicate"),
+    (("run",), "Command tilewright run needs MODEL, a file (.onnx) or a built-in network"),
+    (("run", "lenet6"), "Model must be an .onnx file or a built-in network, and 'lenet6' is neither; lenet5 is near"),
     (("run", "lenet5", "--machine", "huge"), NO_MACHINE),
     (("verilog", "--machine", "huge", "-o", "x"), NO_MACHINE),
     (("compile", "lenet5"), "Give -o DIR to write the compiled model, or --explain to see only its plan"),
-    (("run", "lenet5", "--frobnicate"), "No such option: --frobnicate"),
+    (("run", "lenet5", "--frobnicate"), "Command tilewright run has no option --frobnicate"),
     (("run", "lenet5", "--input", "none.npz"), "Input file 'none.npz' cannot be read: No such file or directory"),
     (("simulate", "none"), "Compiled model must be a folder written by `tilewright compile`, not 'none'"),
 ])
