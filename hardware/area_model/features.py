@@ -76,7 +76,7 @@ def _post_control(machine: Machine) -> tuple[float, ...]:
     pooling, residual = has_unit(machine, "max_pooling"), has_unit(machine, "residual_adder")
     return (1, machine.post_lanes, bits, *_if(pooling, 1, bits, machine.post_lanes),
             *_if(residual, 1, machine.post_lanes), *_if(has_unit(machine, "value_tables"), 1, machine.post_lanes),
-            machine.winograd)
+            machine.winograd, has_unit(machine, "whole_sums"))
 
 
 def _residual(machine: Machine) -> tuple[float, ...]:
@@ -149,7 +149,8 @@ FEATURES: Mapping[str, Features] = {
     "mac: weight memories": _weight_memories,
     "mac: sums out": _sums_out,
     "post: control": _post_control,
-    "post: requantise": lambda machine: (1, machine.post_lanes),
+    "post: requantise": lambda machine: (1, machine.post_lanes,
+                                         *_if(has_unit(machine, "whole_sums"), machine.post_lanes)),
     "post: residual add": _residual,
     "post: max pool": _max_pool,
     "post: result buffer": _results,
