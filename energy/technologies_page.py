@@ -1,6 +1,7 @@
 """The technologies' prices, their ranges and their sources as the manual page docs/technologies.md."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,19 +23,23 @@ def page() -> str:
     """Return the page's text."""
     return render(_TEMPLATE, technologies=[Technology.load(name) for name in technologies()], kinds=KINDS,
                   default_dram=DRAM, dram_parts=dram_parts(), sram_tables=sram_tables(), prices=_prices,
-                  scales=_scales, samples=_samples, named_entries=_named_entries, figure=_figure, between=_between,
-                  sizes=_sizes)
+                  scales=_scales, samples=_samples, named_entries=_named_entries, notes=_notes, sourced=_sourced,
+                  figure=_figure, between=_between, sizes=_sizes)
 
 
 def _prices(technology: Technology) -> Iterator[tuple[str, TechnologyEntry, str]]:
-    """Yield what each price of a technology is called, its entry, and its unit if that is not the table's."""
-    for name, entry in technology.entries.items():
-        yield name, entry, ""
-    for block, entry in technology.leakage.items():
-        yield block or "every block", entry, " nW"
-    for entries in (technology.gating, technology.gated_prices):
-        for block, entry in entries.items():
-            yield block or "every block", entry, ""
+    """Yield what each price of a technology is called, its entry, and its unit if that is not the table's.
+
+    What a price is of stands at the first one with the same words.
+    """
+    said: set[str] = set()
+    units = ((technology.entries, "", ""), (technology.leakage, ", leakage", " nW"),
+             (technology.gating, ", clock gating", ""), (technology.gated_prices, ", toggles with clock gates", ""))
+    for entries, suffix, unit in units:
+        for name, entry in entries.items():
+            effect = "" if entry.effect in said else f": {entry.effect}"
+            said.add(entry.effect)
+            yield f"`{name or 'every block'}`{suffix}{effect}", entry, unit
 
 
 def _scales(sram: Sram) -> dict[str, TechnologyEntry]:
@@ -67,6 +72,29 @@ def _named_entries(technology: Technology) -> dict[str, TechnologyEntry]:
                             ("toggles with clock gates", technology.gated_prices)):
         named |= {f"{block or 'every block'}, {suffix}": entry for block, entry in entries.items()}
     return named | {f"static RAM, {what}": entry for what, entry in _scales(technology.sram).items()}
+
+
+def _notes(entries: Iterable[TechnologyEntry]) -> dict[str, int]:
+    """Return the numbers of the texts that three or more entries share: explanations of sources, reasons of ranges."""
+    counted = Counter(text for entry in entries for text in (_explanation(entry), *entry.reasons))
+    return {text: number for number, text in enumerate((text for text, count in counted.items() if count > 2), 1)}
+
+
+def _explanation(entry: TechnologyEntry) -> str:
+    """Return the part of a source that other prices may share: what stands behind its figure, or all of it."""
+    figure, _, why = entry.source.partition(": ")
+    return why or figure
+
+
+def _sourced(entry: TechnologyEntry, notes: Mapping[str, int]) -> str:
+    """Return a figure's source and the reasons of its ranges; a shared text is the number of its note."""
+    why = _explanation(entry)
+    source = f"{entry.source.removesuffix(why)}note {notes[why]}" if why in notes else entry.source
+    told = [reason for reason in entry.reasons if reason not in notes]
+    numbers = [str(notes[reason]) for reason in entry.reasons if reason in notes]
+    if numbers:
+        told.append(f"note{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}")
+    return f"{source}." + (f" Ranges: {'; '.join(told)}." if told else "")
 
 
 def _sizes(table: SramTable) -> list[int]:

@@ -98,19 +98,32 @@ def test_the_page_has_every_price_with_its_source_and_ranges(name):
     page = PAGE.read_text(encoding="utf-8")
     data = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     shown = {row["price"].split("`")[1]: row for row in rows(page, name)}
+    sources, said = sources_of(section(page, name)), set()
     entries = dict(data["price"]) | {
         f"{block}.{event}": each for block, events in data.get("block", {}).items() for event, each in events.items()
         if "pJ" in each}
     assert entries
     for entry, each in entries.items():
         row = shown[entry]
-        assert row["price"].endswith(each["effect"])
+        assert row["price"] == f"`{entry}`" if each["effect"] in said else row["price"].endswith(each["effect"])
+        said.add(each["effect"])
         assert row["kind"] == each["kind"]
         assert number(row["pJ"]) == pytest.approx(each["pJ"], rel=0.006)
         ranges = [math.exp(sign * math.sqrt(sum(math.log(factors[place]) ** 2 for factors in each["relative"])))
                   for place, sign in ((0, -1), (1, 1))]
         expected = [each["pJ"] * factor for factor in ranges] if each["relative"] else []
         assert numbers(row["relative"]) == pytest.approx(expected, rel=0.006)
-        assert f"- `{entry}` ({each['node']}): {each['source']}." in section(page, name)
+        source, _, reasons = sources[entry].partition(" Ranges: ")
+        assert source == f"({each['node']}): {each['source']}."
+        assert sorted(re.findall(r"(?:relative|absolute) \S+ to \S+: ", reasons)) == sorted(
+            f"{kind} {low:g} to {high:g}: " for kind in ("relative", "absolute") for low, high, _ in each[kind])
         for low, high, reason in each["relative"] + each["absolute"]:
-            assert re.search(rf"^  - \w+ {low:g} to {high:g}: {re.escape(reason)}$", section(page, name), re.MULTILINE)
+            assert f"{low:g} to {high:g}: {reason}" in reasons
+
+
+def sources_of(text):
+    """Return what a section says of each price's source and ranges, with the texts of the notes put in."""
+    notes = dict(re.findall(r"^(\d+)\. (.*)$", text, re.MULTILINE))
+    whole = re.compile(r"\bnotes? (\d+(?:, \d+)*)")
+    return {name: whole.sub(lambda found: "; ".join(notes[each] for each in found[1].split(", ")), told)
+            for name, told in re.findall(r"^- `([^`]+)` (.*)$", text, re.MULTILINE)}
