@@ -1,10 +1,11 @@
 """The instruction table of isa/encoding.py as the manual page docs/isa.md."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from tilewright.isa.command_port import ADDRESS_BITS, REGISTERS
 from tilewright.isa.counters import COUNTERS, CYCLES_HIGH_WORD, FAULT_ADDRESS_WORD, FAULT_WORD, FAULTS, RECORD_WORDS
-from tilewright.isa.encoding import CUSTOM_0, INSTRUCTIONS, SEMAPHORE_WIDTH, SEMAPHORES, Field, Variant
+from tilewright.isa.encoding import CUSTOM_0, INSTRUCTIONS, SEMAPHORE_WIDTH, SEMAPHORES, Variant
 from tilewright.tools.templates import render
 
 __all__ = ["manual"]
@@ -14,21 +15,22 @@ _TEMPLATE = Path(__file__).with_name("isa_page.md.j2")
 
 def manual() -> str:
     """Return the page's text."""
-    return render(_TEMPLATE, opcode=f"{CUSTOM_0:#04x}", instructions=INSTRUCTIONS, operand=_operand, flags=_flags,
+    return render(_TEMPLATE, opcode=f"{CUSTOM_0:#04x}", instructions=INSTRUCTIONS, operands=_operands, flags=_flags,
                   semaphores=SEMAPHORES, semaphore_width=SEMAPHORE_WIDTH, counters=COUNTERS, faults=FAULTS,
                   record_words=RECORD_WORDS, fault_word=FAULT_WORD, cycles_high_word=CYCLES_HIGH_WORD,
                   fault_address_word=FAULT_ADDRESS_WORD,
                   registers=REGISTERS, port_bytes=1 << ADDRESS_BITS)
 
 
-def _operand(fields: tuple[Field, ...]) -> str:
-    parts, low = [], 0
-    for field in fields:
-        high = low + field.width - 1
-        bits = f"{high}..{low}" if high > low else f"{low}"
-        parts.append(f"`{field.name}` [{bits}]{' signed' if field.signed else ''}")
-        low += field.width
-    return ", ".join(parts) or "–"
+def _operands(variant: Variant) -> Iterator[str]:
+    """Yield a row of a table for each field of a variant's operands: where it lies, its name, what it means."""
+    for operand, fields in (("rs1", variant.rs1), ("rs2", variant.rs2)):
+        low = 0
+        for field in fields:
+            high = low + field.width - 1
+            bits = f"{high}..{low}" if high > low else f"{low}"
+            yield f"| {operand} [{bits}]{' signed' if field.signed else ''} | `{field.name}` | {field.effect} |"
+            low += field.width
 
 
 def _flags(variant: Variant) -> str:

@@ -21,10 +21,11 @@ def test_the_manual_is_fresh():
 def test_fields_stand_at_their_bits(instruction, variant):
     section = manual().split(f"### {instruction.mnemonic}.{variant.name}\n")[1].split("\n#")[0]
     for register, fields in (("rs1", variant.rs1), ("rs2", variant.rs2)):
-        (row,) = re.findall(rf"^\| {register} \| (.*) \|$", section, re.MULTILINE)
-        found = re.findall(r"`(\w+)` \[(?:(\d+)\.\.)?(\d+)\]( signed)?", row)
+        found = re.findall(
+            rf"^\| {register} \[(?:(\d+)\.\.)?(\d+)\]( signed)? \| `(\w+)` \| (.*) \|$", section,
+            re.MULTILINE)
         # Shifts as an assembler would make them: each field begins where those before it end.
-        expected = [(field.name, sum(each.width for each in fields[:place]), field.width, field.signed)
+        expected = [(field.name, sum(each.width for each in fields[:place]), field.width, field.signed, field.effect)
                     for place, field in enumerate(fields)]
-        assert [(name, int(low), int(high or low) - int(low) + 1, bool(signed))
-                for name, high, low, signed in found] == expected
+        assert [(name, int(low), int(high or low) - int(low) + 1, bool(signed), effect)
+                for high, low, signed, name, effect in found] == expected
