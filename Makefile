@@ -53,7 +53,7 @@ test: lint  ## lint, types, and the tests that take seconds
 	@$(BIN)/pytest -q -n 2 -m "not slow"
 
 test-full: lint  ## the same, and the tests that build more simulators or synthesise: about an hour on two quiet cores; SLOW=1: these alone
-	@echo "About an hour on two quiet cores (docs/decisions.md, section 75); SLOW=1 leaves out what make test runs."
+	@echo "About an hour on two quiet cores (docs/decisions/verification.md); SLOW=1 leaves out what make test runs."
 	@$(BIN)/pytest -q -n 2 $(if $(SLOW),-m slow)
 
 package: setup  ## dist/: the wheel and the source archive

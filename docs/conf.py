@@ -1,7 +1,7 @@
 """How Sphinx makes the site of these pages: `make site`. The pages stay plain Markdown, as a forge shows them too.
 
-The tree of pages is that of the lists of links on `index.md` and on the four pages it names, one for each kind of page;
-`python.md` gets the docstrings of the names in ``tilewright.__all__``.
+The tree of pages is that of the lists of links on `index.md`, on the four pages it names, one for each kind of page,
+and on `decisions/index.md`; `python.md` gets the docstrings of the names in ``tilewright.__all__``.
 """
 
 import inspect
@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 import tilewright
 
 KINDS = ("tutorials", "how-to", "reference", "explanation")
-LISTED = re.compile(r"^- \[([^\]]+)\]\(([\w-]+)\.md\)", re.MULTILINE)
+LISTED = re.compile(r"^- \[([^\]]+)\]\(([\w/-]+)\.md\)", re.MULTILINE)
 
 project = "Tilewright"
 author = "The Tilewright authors"
@@ -56,7 +56,7 @@ def interface() -> str:
 
 def complete(_app: Sphinx, page: str, source: list[str]) -> None:
     """Give a page what only the site has: the tree of pages, or the docstrings."""
-    if page == "index" or page in KINDS:
+    if page in ("index", "decisions/index", *KINDS):
         source[0] += tree_of(source[0])
     if page == "python":
         source[0] += interface()

@@ -50,7 +50,7 @@ _TOO_MUCH = 400
 """Part of the cycles that groups may be predicted to take more than chains without branches, for fewer bytes: a 400th.
 
 With it the detector of two scales takes 0.4 % more cycles in RTL and moves a quarter less, and MobileNetV2 on base
-takes no more cycles and moves 6.9 MB instead of 8.6 (docs/decisions.md, section 89).
+takes no more cycles and moves 6.9 MB instead of 8.6 (docs/decisions/schedule.md).
 """
 
 _LEAST = 20_000

@@ -2,7 +2,7 @@
 
 A package has the former's library, so all of it can be reproduced anywhere. The latter's cells are those that
 `energy.gates.cells` simulates, a layout's share by stated factors: of one design of multipliers against the foundry's
-own library, which is in no package; see the figures in docs/decisions.md, "Prices keep two uncertainties apart".
+own library, which is in no package; docs/decisions/energy.md, "sky130's cells are simulated …", has the figures.
 """
 
 from pathlib import Path

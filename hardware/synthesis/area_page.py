@@ -63,7 +63,7 @@ class AreaCase:
 
 
 CASES = (
-    # Of three seeds the one in the middle: docs/decisions.md, section 92.
+    # Of three seeds the one in the middle: docs/decisions/fpga.md, "`base` routes on the LFE5U-85F".
     AreaCase("base", "ecp5-85k", seed=3), AreaCase("base,array=winograd", "ecp5-85k"),
     AreaCase("nano", "ecp5-25k"),
     AreaCase("nano", "ecp5-25k", with_core=True, freq=40),

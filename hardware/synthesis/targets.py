@@ -88,7 +88,7 @@ ECP5_SYNTHESIS = "synth_ecp5 -nowidelut"
 
 # Yosys' own script for abc9, with 1 ns for a wire instead of 0.3, since in a large design wires take that or more, and
 # without winning back area (-F 0 -A 0), which lets any path take as long as the longest. nextpnr makes another path the
-# longest, and each level that it has is another wire; see docs/decisions.md, sections 91 and 92.
+# longest, and each level that it has is another wire; see docs/decisions/fpga.md, "`base` routes on …".
 _ABC9 = "+&scorr;&sweep;&dc2;&dch,-f,-r;&ps;&if,{W},{D},{R},-F,0,-A,0;&mfs"
 _ECP5 = (f"{ECP5_SYNTHESIS} -top {{top}} -run begin:map_luts\ntechmap -map +/lattice/latches_map.v\n"
          f"abc9 -W 1000 -maxlut 4 -script {_ABC9.replace('{', '{{').replace('}', '}}')}\nclean\n"
@@ -112,8 +112,8 @@ _ECP5_LOGIC: Mapping[str, int] = {"carry": 2, "LUT RAM": 6}
 # cells² / 3000 attempts for a cell, and then an error: without, nextpnr looks for hours where a device is nearly full.
 _PATIENCE = ("--placer-heap-cell-placement-timeout", "3000")
 
-# Needs a quarter less wire than HeAP for base, and ends; see docs/decisions.md, sections 86 and 88. router2 looks at
-# time only where it rips up by it; section 92.
+# Needs a quarter less wire than HeAP for base, and ends; see docs/decisions/fpga.md, "`base` routes on …". router2
+# looks at time only where it rips up by it.
 _STATIC = ("--placer", "static", "--router", "router2", "--tmg-ripup")
 # Read from a design that nextpnr placed; nextpnr refuses a place that is none.
 _SITES_85 = Sites((4, 13, 22, 31, 40, 49, 58, 69, 78, 87, 96, 105, 114), (10, 34, 58), (22, 46, 70, 82))

@@ -7,7 +7,7 @@ import pytest
 from tests.structure.floors import ALLOWED
 from tests.structure.source import ROOT
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "tests/support/README.md"])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "tests/support/README.md"])
 _TOPS = "|".join((*ALLOWED, "tests", "docs", "tilewright"))
 _PATH = re.compile(rf"`((?:{_TOPS})/[\w./-]*)`")
 
@@ -18,7 +18,7 @@ def named(text: str) -> set[str]:
     return {path for path in found if not re.fullmatch(r"rtl/\w+\.s?v", path)}  # those are a package's
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_names_exists(page):
     text = page.read_text(encoding="utf-8")
     assert sorted(path for path in named(text) if not (ROOT / path).exists()) == []

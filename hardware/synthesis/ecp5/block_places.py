@@ -2,7 +2,7 @@
 
 nextpnr puts such a block at the nearest place that is free, one after the other. So the 16 multipliers of a lane lay in
 up to three rows, across the whole device, with 23 bits of each to be summed up, and `base` did not route
-(docs/decisions.md, section 88). Only arrays of tiles that have a lane of xi get places: the others route without.
+(docs/decisions/fpga.md). Only arrays of tiles that have a lane of xi get places: the others route without.
 """
 
 import json
