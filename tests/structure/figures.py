@@ -14,6 +14,9 @@ from tests.structure.source import Module, circles, closure, import_edges, modul
 
 REPORT = re.compile(r"tilewright\.runtime\.(execution\.)?report")
 FOLDER_LIMIT, FUNCTION_LINES, PARAMETERS, DEPTH, FILE_LINES = 16, 60, 8, 5, 500
+PAGE_LINES = 9213
+"""Lines of all pages in docs/: as there were when decisions were one file. New text takes the place of old."""
+
 FACT_WORDS = 6
 """A test names what an error must name in so many words at most; more of them pin its wording."""
 
@@ -43,7 +46,12 @@ def figures(root: Path) -> list[Figure]:
     """Return the figures that follow from the source alone."""
     found = modules(root)
     return [*_folders(found), *_names(found), *_surface(found), *_functions(found), *_imports(found), *_wording(root),
+            Figure("lines of the pages in docs", sum(_lines(page) for page in root.glob("docs/**/*.md")), PAGE_LINES),
             Figure("lines of Python outside tests", sum(module.text.count("\n") for module in found), None)]
+
+
+def _lines(page: Path) -> int:
+    return page.read_text(encoding="utf-8").count("\n")
 
 
 def _folders(found: list[Module]) -> Iterator[Figure]:

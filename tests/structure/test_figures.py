@@ -42,6 +42,16 @@ def test_a_function_or_class_over_a_limit_is_named(tree, name, source):
     assert "isa/machine.py" in found.causes[0]
 
 
+def test_more_lines_of_pages_than_there_were_are_seen(tree, tmp_path):
+    (tmp_path / "docs" / "subject").mkdir(parents=True)
+    (tmp_path / "docs" / "page.md").write_text("line\n" * 9000)
+    (tmp_path / "docs" / "subject" / "page.md").write_text("line\n" * 213)
+    assert tree()["lines of the pages in docs"].kept
+    (tmp_path / "docs" / "subject" / "page.md").write_text("line\n" * 214)
+    assert tree()["lines of the pages in docs"].value == 9214
+    assert not tree()["lines of the pages in docs"].kept
+
+
 def test_a_method_has_one_parameter_less_than_it_lists(tree):
     source = "class A:\n    def f(self, a, b, c, d, e, f, g, h): pass\n"
     assert tree(isa__machine=source)["functions of more than 8 parameters"].kept
