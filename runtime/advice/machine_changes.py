@@ -47,6 +47,11 @@ class RunChange:
     key: str
     value: int
 
+    @property
+    def option(self) -> str:
+        """The change as it is typed: an option, or behind the comma of ``--machine``."""
+        return "--outputs-only" if self.key == OUTPUTS_ONLY else f"{self.key}={self.value}"
+
     def machine(self, machine: Machine) -> Machine:
         """Return ``machine`` with the change, as ``--machine`` makes it.
 
@@ -102,7 +107,7 @@ def tried_changes(source: ModelSource, design: Design, options: Options, report:
     found = []
     for change in changes:
         network.outputs_only = outputs_only or change.key == OUTPUTS_ONLY
-        with steps.step(f"Predicting {network.name} with {change.key}"):
+        with steps.step(f"Predicting {network.name} with {change.option}"):
             try:
                 changed = replace(design, machine=change.machine(design.machine))
                 found.append(TriedChange(change, network.predict(changed).cycles, before))

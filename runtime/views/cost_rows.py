@@ -75,6 +75,6 @@ def _row(cost: CycleCost, tried: Sequence[TriedChange], machine: str) -> dict[st
 def _words(change: RunChange, machine: str) -> tuple[str, str]:
     """Return a change in words, and the option that makes it."""
     if change.key == OUTPUTS_ONLY:
-        return "Store no tensor only to compare it, as a compiled model does", "--outputs-only"
+        return "Store no tensor only to compare it, as a compiled model does", change.option
     words = _CHANGES[change.key].format(f"{change.value:,}", f"{change.value // 2:,}")
-    return words, f"--machine {machine},{change.key}={change.value}" if machine else ""
+    return words, f"--machine {machine},{change.option}" if machine else ""

@@ -20,7 +20,7 @@ function costs() {
   at("costs").append(...data.costs.map(cost => {
     const where = element("small", {}, cost.layers.length > 1 ? `in ${cost.layers.length} layers, most in ` : "in ");
     cost.layers.slice(0, NAMED_LAYERS).forEach(([index, cycles], place) => where.append(place ? ", " : "",
-      button(short(data.layers[index].name, 40), () => { choose(data.layers[index]); at("plan").scrollIntoView({block: "center"}); }, {title: `${data.layers[index].name}: ${whole(cycles)} cycles`}), ` (${whole(cycles)})`));
+      button(short(data.layers[index].name, innerWidth < 1000 ? 24 : 40), () => { choose(data.layers[index]); at("plan").scrollIntoView({block: "center"}); }, {title: `${data.layers[index].name}: ${whole(cycles)} cycles`}), ` (${whole(cycles)})`));
     const change = element("div", {}, cost.change);
     if (cost.option) change.append(element("small", {}, element("code", {}, cost.option)));
     const saved = cost.saved === null ? "–" : cost.again ? "as above" : `${cost.most ? "at most " : ""}${whole(cost.saved)}`;
