@@ -28,8 +28,8 @@ def opened(page: Path, scheme: str = "light", width: int = 1280) -> Iterator[tup
             shown, complaints = context.new_page(), []
             shown.on("console", lambda said: complaints.extend([said.text] * (said.type in ("error", "warning"))))
             shown.on("pageerror", lambda error: complaints.append(str(error)))
-            shown.goto(page.resolve().as_uri())
-            shown.wait_for_selector("html[data-ready]", timeout=20_000)
+            shown.goto(page.resolve().as_uri(), timeout=90_000)
+            shown.wait_for_selector("html[data-ready]", timeout=60_000)
             yield shown, complaints
         finally:
             window.close()

@@ -29,7 +29,9 @@ def page_of(folder, objectives, trials=30, limits=()):
     return page, study
 
 
-@pytest.mark.parametrize(("objectives", "planes"), [(("cycles", "area"), 1), (("cycles", "energy", "area"), 3)])
+@pytest.mark.parametrize(("objectives", "planes"), [
+    (("cycles", "area"), 1),
+    pytest.param(("cycles", "energy", "area"), 3, marks=pytest.mark.slow)])     # drawn without a graphics card
 def test_front_axes_and_importance_are_drawn_and_named(tmp_path, objectives, planes):
     page, study = page_of(tmp_path, objectives)
     with opened(page) as (shown, complaints):
