@@ -1,7 +1,6 @@
 """Move transposes between NHWC and NCHW down until they meet their inverses: ``Relu(T(x))`` becomes ``T(Relu(x))``.
 
-Exporters of frameworks that compute in NHWC put one before and one behind each convolution. What is left is moved to
-the integer side of a DequantizeLinear.
+Exporters of frameworks that compute in NHWC put one before and one behind each convolution.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +28,6 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxUnary,
 )
 from tilewright.compiler.graph.rewrite import Pass
-from tilewright.compiler.passes.recognise.function_tables import same_parameters
 
 __all__ = ["SinkTransposes"]
 
@@ -49,8 +47,7 @@ class SinkTransposes(Pass):
         state = _Sinking(graph)
         for node in graph.nodes:
             state.add(node)
-        return _without_pairs(_raised(graph.with_(
-            nodes=state.nodes, tensors=state.tensors, constants=state.constants).without_unread()))
+        return graph.with_(nodes=state.nodes, tensors=state.tensors, constants=state.constants).without_unread()
 
 
 def _perm(transpose: OnnxTranspose) -> _Perm:
@@ -217,39 +214,3 @@ _REWRITES: tuple[tuple[_Kinds, _Rewrite], ...] = (
     (OnnxQuantizeLinear | OnnxDequantizeLinear, _quantisation), (OnnxConcat | OnnxSoftmax, _along_axis),
     (OnnxPad, _pad), (OnnxSlice, _slice), (OnnxResize, _resize), (OnnxReduction, _reduction),
     (_Elementwise, _elementwise))
-
-
-def _raised(graph: Graph) -> Graph:
-    """Replace ``T(DQ(x))`` by ``DQ(T(x))``: integers are a quarter of the bytes, and may not have to move at all."""
-    nodes: list[Node] = []
-    tensors = dict(graph.tensors)
-    makers: dict[str, Node] = {node.output: node for node in graph.nodes}
-    raised: dict[tuple[str, _Perm], str] = {}
-    for node in graph.nodes:
-        source = makers.get(node.inputs[0]) if isinstance(node.operator, OnnxTranspose) else None
-        scalar = source is not None and isinstance(source.operator, OnnxDequantizeLinear) and all(
-            name in graph.constants and graph.constants[name].size == 1 for name in source.inputs[1:] if name)
-        if source is None or not scalar or source.inputs[0] in graph.constants:
-            nodes.append(node)
-            continue
-        assert isinstance(node.operator, OnnxTranspose)
-        same = source.inputs[0], _perm(node.operator)
-        if same not in raised:
-            raised[same] = inner = f"{node.output}:integer"
-            tensors[inner] = Tensor(inner, tensors[node.output].shape, tensors[source.inputs[0]].dtype)
-            nodes.append(node.with_(inputs=source.inputs[:1], output=inner))
-        nodes.append(source.with_(inputs=(raised[same], *source.inputs[1:]), output=node.output))
-    return graph.with_(nodes=nodes, tensors=tensors).without_unread()
-
-
-def _without_pairs(graph: Graph) -> Graph:
-    """Replace ``Q(DQ(x))`` of one quantisation by x: between the two, there was a transpose."""
-    for node in graph.nodes:
-        source = graph.producer(node.inputs[0]) if isinstance(node.operator, OnnxQuantizeLinear) else None
-        if source is not None and isinstance(source.operator, OnnxDequantizeLinear) \
-                and node.output not in graph.outputs \
-                and same_parameters(graph, source.inputs[1:], node.inputs[1:]):
-            quantise = graph.producer(node.output)
-            assert quantise is not None
-            graph = graph.removed(quantise).replace_all_uses(node.output, source.inputs[0])
-    return graph.without_unread()

@@ -6,31 +6,16 @@ tables that way; an input of the model that is sliced, or cut into phases, is qu
 
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import (
-    OnnxAdd,
-    OnnxClip,
-    OnnxConcat,
-    OnnxConv,
-    OnnxConvTranspose,
-    OnnxDequantizeLinear,
-    OnnxGemm,
-    OnnxMatMul,
-    OnnxQuantizeLinear,
-    OnnxRelu,
-    OnnxUnary,
-    OnnxView,
-)
+from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxDequantizeLinear, OnnxQuantizeLinear
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.passes.recognise.function_tables import same_parameters
-from tilewright.compiler.passes.recognise.moves.float_movements import elements, is_movement, moved_inputs, one_scale
+from tilewright.compiler.passes.recognise.moves.float_movements import is_movement, moved_inputs, one_scale
 
 __all__ = ["RaiseQuantisation"]
 
-_Computing = OnnxConv | OnnxConvTranspose | OnnxGemm | OnnxMatMul | OnnxAdd
-
 
 class RaiseQuantisation(Pass):
-    """Replace ``Q(f(x, …))`` by ``f(Q(x), …)`` where f moves x, and x is of integers, or is not more than f(x)."""
+    """Replace ``Q(f(x, …))`` by ``f(Q(x), …)`` where f moves x, and x is of integers or an input."""
 
     def apply(self, graph: Graph) -> Graph:
         waiting = [node.output for node in reversed(graph.nodes) if isinstance(node.operator, OnnxQuantizeLinear)]
@@ -40,10 +25,18 @@ class RaiseQuantisation(Pass):
             if quantise is None or not one_scale(graph, quantise):
                 continue
             move = graph.producer(quantise.inputs[0])
-            if move is not None and _can_rise(graph, move) and not _is_integer_concat(graph, quantise, move):
+            if move is not None and _is_undone(graph, quantise, move):
+                graph = graph.removed(quantise).replace_all_uses(quantise.output, move.inputs[0])
+            elif move is not None and _can_rise(graph, move) and not _is_integer_concat(graph, quantise, move):
                 graph, new = _raised(graph, quantise, move, made)
                 waiting += new
-        return graph.without_unread() if made else graph
+        return graph.without_unread()
+
+
+def _is_undone(graph: Graph, quantise: Node, dequantise: Node) -> bool:
+    """Tell whether a QuantizeLinear makes the integers again that a DequantizeLinear before it reads."""
+    return isinstance(dequantise.operator, OnnxDequantizeLinear) and quantise.output not in graph.outputs \
+        and same_parameters(graph, dequantise.inputs[1:], quantise.inputs[1:])
 
 
 def _is_integer_concat(graph: Graph, quantise: Node, move: Node) -> bool:
@@ -61,12 +54,11 @@ def _can_rise(graph: Graph, move: Node) -> bool:
         return False
     if not all(isinstance(reader.operator, OnnxQuantizeLinear) for reader in graph.readers(move.output)):
         return False
-    return all(_is_source(graph, name, elements(graph, move.output), isinstance(move.operator, OnnxView))
-               for name in moved_inputs(move))
+    return all(_is_source(graph, name) for name in moved_inputs(move))
 
 
-def _is_source(graph: Graph, name: str, size: int, view: bool) -> bool:
-    """Tell whether ``name`` had better be quantised: where integers are near, or where that is no more work."""
+def _is_source(graph: Graph, name: str) -> bool:
+    """Tell whether ``name`` is of integers, or an input of the model, perhaps moved."""
     if name in graph.inputs:
         return graph.tensors[name].dtype == "float32"
     source = graph.producer(name)
@@ -74,14 +66,7 @@ def _is_source(graph: Graph, name: str, size: int, view: bool) -> bool:
         return False
     if isinstance(source.operator, OnnxDequantizeLinear):
         return one_scale(graph, source) and source.inputs[0] not in graph.constants
-    if is_movement(graph, source):
-        return all(_is_source(graph, each, max(size, elements(graph, name)), view) for each in moved_inputs(source))
-    # Views behind what computes are not for it; but a function is a table.
-    alone = all(isinstance(reader.operator, OnnxQuantizeLinear) or is_movement(graph, reader)
-                for reader in graph.readers(name))
-    function = isinstance(source.operator, OnnxUnary) and not isinstance(source.operator, OnnxRelu | OnnxClip)
-    wanted = not view or function
-    return wanted and alone and name not in graph.outputs and elements(graph, name) <= size
+    return is_movement(graph, source) and all(_is_source(graph, each) for each in moved_inputs(source))
 
 
 def _raised(graph: Graph, quantise: Node, move: Node, made: dict[object, str]) -> tuple[Graph, list[str]]:
@@ -103,25 +88,11 @@ def _raised(graph: Graph, quantise: Node, move: Node, made: dict[object, str]) -
             fresh.append(made[key])
             graph = graph.with_tensors(Tensor(made[key], graph.tensors[name].shape, kind.dtype))
             before = Node(quantise.operator, (name, *quantise.inputs[1:]), made[key])
-            graph = _inserted(graph, name, before, move)
+            place = graph.producer(name) or graph.readers(name)[0]
+            graph = graph.replaced((place,), *((before, place) if graph.producer(name) is None else (place, before)))
         inputs.append(made[key])
     rest = move.inputs[len(inputs):]
     last = move.with_(inputs=(*inputs, *rest), output=quantise.output)
     graph = graph.replaced((quantise,), last)
     # Later ones want to know who reads what is left.
     return graph if graph.is_read(move.output) else graph.removed(move), fresh
-
-
-def _inserted(graph: Graph, name: str, quantise: Node, move: Node) -> Graph:
-    """Return the graph with ``quantise`` right behind what makes ``name``, which is rounded now if it computes."""
-    source = graph.producer(name)
-    if source is None:
-        first = graph.readers(name)[0]
-        return graph.replaced((first,), quantise, first)
-    new = source
-    if isinstance(source.operator, _Computing):
-        new = source.with_operator(rounded=True)
-    elif isinstance(source.operator, OnnxRelu | OnnxClip) and (before := graph.producer(source.inputs[0])) is not None \
-            and isinstance(before.operator, _Computing):
-        graph = graph.replaced((before,), before.with_operator(rounded=True))
-    return graph.replaced((source,), new, quantise)
