@@ -19,6 +19,7 @@ from onnx_ir.passes.common import (
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
 from tilewright.compiler.normal.constant_levels import of_constant
 from tilewright.compiler.normal.edit import Edit
+from tilewright.compiler.normal.rules.normal_form import SHAPED_RULES
 from tilewright.compiler.onnx.shapes import first_line, infer_shapes
 from tilewright.compiler.onnx.top_one import with_extremes
 
@@ -174,6 +175,8 @@ def _cleaned(model: ir.Model) -> ir.Model:
     lift(model)
     _make_copies_floats(Edit(model.graph))
     onnxscript.optimizer.fold_constants(model, onnx_shape_inference=False, should_fold=_should_fold)
+    for rule in SHAPED_RULES:
+        rule.apply(Edit(model.graph))
     lift(model)
     with _branches_apart(model):
         IdentityEliminationPass()(model)

@@ -42,9 +42,7 @@ from tilewright.compiler.passes.recognise.infer_shapes import InferShapes
 from tilewright.compiler.passes.recognise.leave_to_core import LeaveToCore
 from tilewright.compiler.passes.recognise.merge_affine import MergeAffine
 from tilewright.compiler.passes.recognise.moves.raise_quantisation import RaiseQuantisation
-from tilewright.compiler.passes.recognise.moves.repeat_pixels import RepeatPixels
 from tilewright.compiler.passes.recognise.moves.sink_dequantisation import SinkDequantisation
-from tilewright.compiler.passes.recognise.moves.skip_expand import SkipExpand
 from tilewright.compiler.passes.recognise.moves.turn_images import TurnImages
 from tilewright.compiler.passes.recognise.normalisations.rebuild import RebuildNormalisations
 from tilewright.compiler.passes.recognise.on_integers import RecogniseOnIntegers
@@ -63,7 +61,7 @@ __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 RECOGNITION = (
     OrderNodes(), RebuildNormalisations(), AsImages(), UseEquivalents(), SinkTransposes(),
     RemoveIdentity(), FoldAffine(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(),
-    SkipExpand(), RepeatPixels(), TurnImages(), RecogniseTables(), MergeAffine(), RecogniseOnIntegers(),
+    TurnImages(), RecogniseTables(), MergeAffine(), RecogniseOnIntegers(),
     RecogniseQdq(), SumFloatProducts(), SumRunTimeProducts(), SpreadQuantisation())
 """ONNX operators → integer operators, and what is left for the host core."""
 
