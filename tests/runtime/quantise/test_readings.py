@@ -1,11 +1,15 @@
 """A file is read once, and shapes are inferred once on the way to the quantiser, and once on the way to the network."""
 
+import inspect
+import itertools
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 
+import tilewright
 from tests.support.float_models import FloatBuilder, classifier
 from tilewright.compiler.compile import compile_file
 from tilewright.compiler.onnx import cleaning, reader
@@ -69,3 +73,27 @@ def test_a_quantised_model_has_its_shapes_inferred_once(tmp_path, entered):
     assert entered == {str(path): 1}
     compile_file(path, PRESETS["base"])
     assert (entered["inference"], entered["cleaning"]) == (1, 1)
+
+
+def test_the_way_from_a_float_file_to_a_network_goes_down_to_the_front_end_three_times(tmp_path, entered, monkeypatch):
+    """To read the file, to clean what is quantised, and to read the result: between them it climbs twice."""
+    callers: list[str] = []
+    for module, name in ((reader, "_parse"), (cleaning, "_cleaned")):
+        monkeypatch.setattr(module, name, told(getattr(module, name), callers))
+    path = tmp_path / "net.onnx"
+    onnx.save(classifier(), path)
+    entered.clear()
+    source = find_model(str(path), Silence(), calibrate=tmp_path / "samples.npy")
+    tilewright.InferenceSession(source.path, engine="fast")
+    assert [name for name, _ in itertools.groupby(callers)] == ["standard_file", "float_graph", "session"]
+    assert entered["inference"] == entered["cleaning"] == 2
+
+
+def told(function, callers):
+    """Return ``function``; the module of runtime/ that each call comes from is added to ``callers``."""
+    def wrapped(*args):
+        frames = [Path(frame.filename) for frame in inspect.stack(0)]
+        callers.append(next(file.stem for file in frames if "runtime" in file.parts and "tests" not in file.parts))
+        return function(*args)
+
+    return wrapped
