@@ -6,7 +6,7 @@ tables that way; an input of the model that is sliced, or cut into phases, is qu
 
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxDequantizeLinear, OnnxQuantizeLinear
+from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxDequantizeLinear, OnnxQuantizeLinear, OnnxView
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.passes.recognise.function_tables import same_parameters
 from tilewright.compiler.passes.recognise.moves.float_movements import is_movement, moved_inputs, one_scale
@@ -15,7 +15,7 @@ __all__ = ["RaiseQuantisation"]
 
 
 class RaiseQuantisation(Pass):
-    """Replace ``Q(f(x, …))`` by ``f(Q(x), …)`` where f moves x, and x is of integers or an input."""
+    """Replace ``Q(f(x, …))`` by ``f(Q(x), …)`` where f moves x, and x is of integers or an input, or f a view of it."""
 
     def apply(self, graph: Graph) -> Graph:
         waiting = [node.output for node in reversed(graph.nodes) if isinstance(node.operator, OnnxQuantizeLinear)]
@@ -54,11 +54,11 @@ def _can_rise(graph: Graph, move: Node) -> bool:
         return False
     if not all(isinstance(reader.operator, OnnxQuantizeLinear) for reader in graph.readers(move.output)):
         return False
-    return all(_is_source(graph, name) for name in moved_inputs(move))
+    return all(_is_source(graph, name, move) for name in moved_inputs(move))
 
 
-def _is_source(graph: Graph, name: str) -> bool:
-    """Tell whether ``name`` is of integers, or an input of the model, perhaps moved."""
+def _is_source(graph: Graph, name: str, move: Node) -> bool:
+    """Tell whether ``name`` is of integers, an input of the model, or what only a view reads; perhaps moved."""
     if name in graph.inputs:
         return graph.tensors[name].dtype == "float32"
     source = graph.producer(name)
@@ -66,7 +66,9 @@ def _is_source(graph: Graph, name: str) -> bool:
         return False
     if isinstance(source.operator, OnnxDequantizeLinear):
         return one_scale(graph, source) and source.inputs[0] not in graph.constants
-    return is_movement(graph, source) and all(_is_source(graph, each) for each in moved_inputs(source))
+    if is_movement(graph, source):
+        return all(_is_source(graph, each, source) for each in moved_inputs(source))
+    return isinstance(move.operator, OnnxView) and graph.only_reader(name) is move and name not in graph.outputs
 
 
 def _raised(graph: Graph, quantise: Node, move: Node, made: dict[object, str]) -> tuple[Graph, list[str]]:
