@@ -173,10 +173,13 @@ def _cleaned(model: ir.Model) -> ir.Model:
     lift = LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)
     RemoveInitializersFromInputsPass()(model)
     lift(model)
-    _make_copies_floats(Edit(model.graph))
+    if any(node.op_type == "Identity" for node in model.graph):
+        _make_copies_floats(Edit(model.graph))
     onnxscript.optimizer.fold_constants(model, onnx_shape_inference=False, should_fold=_should_fold)
-    for rule in SHAPED_RULES:
-        rule.apply(Edit(model.graph))
+    if any(node.op_type in ("Expand", "Tile") for node in model.graph):
+        edit = Edit(model.graph)
+        for rule in SHAPED_RULES:
+            rule.apply(edit)
     lift(model)
     with _branches_apart(model):
         IdentityEliminationPass()(model)

@@ -40,6 +40,9 @@ move before another goes inside it."""
 SHAPED_RULES: tuple[Rule, ...] = (REPEATS, PIXELS)
 """Rules of the compiler alone, applied once, to float models too, when shapes are known."""
 
+_UNPACKED = (ir.DataType.FLOAT, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32)
+_SMALL = 2**12
+
 _MOST_ROUNDS = 64
 _QUANTISED = ("QuantizeLinear", "DequantizeLinear")
 
@@ -86,6 +89,7 @@ def _rewritten(proto: onnx.ModelProto, rules: tuple[Rule, ...]) -> NormalForm:
     try:
         model = ir.from_proto(proto)
         LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+        _unpack(model.graph)
         edit = Edit(model.graph)
         counts = _applied(edit, rules)
         if fill_shapes(model):
@@ -100,6 +104,14 @@ def _rewritten(proto: onnx.ModelProto, rules: tuple[Rule, ...]) -> NormalForm:
         raise BadModelError(f"Model must be valid ONNX; the reader says: {text}") from error
     del made.graph.value_info[:]
     return NormalForm(made, counts, tuple(edit.notes))
+
+
+def _unpack(graph: ir.Graph) -> None:
+    """Hold small constants as arrays, in place: rules look at scales and zero points again and again."""
+    for value in graph.initializers.values():
+        held = value.const_value
+        if held is not None and held.dtype in _UNPACKED and held.size <= _SMALL:
+            value.const_value = ir.Tensor(held.numpy(), dtype=held.dtype, name=value.name)
 
 
 def _applied(edit: Edit, rules: tuple[Rule, ...]) -> dict[str, int]:
