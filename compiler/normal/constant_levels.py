@@ -45,14 +45,36 @@ class ConstantLevels:
     def axis_of_scales(self) -> tuple[np.ndarray, int | None] | None:
         """Return one scale and no axis, or a scale for each element along an axis; None if neither holds."""
         scale = self.scale
-        if scale.size == 0 or scale.size == 1 or bool((scale == scale.flat[0]).all()):
+        if scale.size == 0 or _is_one(scale):
             return np.asarray(scale.flat[0] if scale.size else 1, np.float32), None
-        full = np.broadcast_to(scale, self.levels.shape)
-        for axis in range(full.ndim):
-            first = full[tuple(slice(None) if each == axis else slice(0, 1) for each in range(full.ndim))]
-            if bool((full == first).all()):
-                return np.ascontiguousarray(first.ravel()), axis
-        return None
+        return next(((_along(scale, self.levels.shape, axis), axis) for axis in range(self.levels.ndim)
+                     if _varies_along(scale, self.levels.shape, axis)), None)
+
+    def axis_of_parameters(self) -> tuple[np.ndarray, np.ndarray, int | None] | None:
+        """Return scales, zero points of the levels' type and their axis, as `axis_of_scales` does the scales alone."""
+        shape, both = self.levels.shape, (self.scale, self.zero.astype(self.levels.dtype))
+        if not self.levels.size:
+            return None
+        if all(map(_is_one, both)):
+            return np.asarray(both[0].flat[0]), np.asarray(both[1].flat[0]), None
+        return next(((_along(both[0], shape, axis), _along(both[1], shape, axis), axis) for axis in range(len(shape))
+                     if all(_varies_along(each, shape, axis) for each in both)), None)
+
+
+def _is_one(parameter: np.ndarray) -> bool:
+    return bool((parameter == parameter.flat[0]).all())
+
+
+def _along(parameter: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray:
+    """Return what a parameter is along one axis of levels of ``shape``, at the first place of the others."""
+    full = np.broadcast_to(parameter, shape)
+    return np.array(full[tuple(slice(None) if each == axis else 0 for each in range(full.ndim))])
+
+
+def _varies_along(parameter: np.ndarray, shape: tuple[int, ...], axis: int) -> bool:
+    """Tell whether a parameter differs along that axis alone."""
+    line = _along(parameter, shape, axis).reshape([-1 if each == axis else 1 for each in range(len(shape))])
+    return bool((np.broadcast_to(parameter, shape) == line).all())
 
 
 def of_constant(value: ir.Value | None) -> ConstantLevels | None:

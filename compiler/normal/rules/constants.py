@@ -11,6 +11,9 @@ from tilewright.compiler.normal.values import constant, is_constant, is_dequanti
 
 __all__ = ["CONSTANTS"]
 
+_INT8 = np.iinfo(np.int8)
+_BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+
 
 def _apply(edit: Edit) -> int:
     return sum(_fold(edit, node) for node in edit.nodes() if node.inputs and len(node.outputs) == 1)
@@ -62,16 +65,19 @@ def _real(value: ir.Value | None) -> np.ndarray | None:
 
 
 def _moved(edit: Edit, node: ir.Node, held: ConstantLevels) -> ir.Value | None:
-    """Return a new DequantizeLinear of what a node makes of levels; None where that is no float on their scale."""
+    """Return a new DequantizeLinear of what a node makes of levels; None where that is no float on their scale.
+
+    Levels without their zero point are int8 if they fit, int32 if they were, and else, of 8 bits, they keep it.
+    """
     rest = [constant(each) for each in node.inputs[1:]]
     if any(each is not None and array is None for each, array in zip(node.inputs[1:], rest, strict=True)):
         return None
     if is_move(node):
         moved = [result(node, [np.broadcast_to(each, held.levels.shape), *rest], edit.opset)
-                 for each in (held.difference, held.scale)]
-        if moved[0] is None or moved[1] is None:
+                 for each in (held.levels, held.scale, held.zero)]
+        if moved[0] is None or moved[1] is None or moved[2] is None:
             return None
-        new = ConstantLevels(moved[0], moved[1], np.zeros((), np.int32))
+        new = ConstantLevels(moved[0], moved[1], moved[2])
     elif node.op_type in ELEMENTWISE:
         new = held
         value = result(node, [held.real, *rest], edit.opset)
@@ -80,19 +86,22 @@ def _moved(edit: Edit, node: ir.Node, held: ConstantLevels) -> ir.Value | None:
             return None
     else:
         return None
-    scales, difference = new.axis_of_scales(), new.difference
-    if scales is None:
+    difference, kind = new.difference, held.levels.dtype
+    fits = bool(difference.size == 0 or (difference.min() >= _INT8.min and difference.max() <= _INT8.max))
+    if fits and kind != np.int32:
+        new = ConstantLevels(difference.astype(np.int8), new.scale, np.zeros((), np.int32))
+    elif kind == np.int32:    # Sums of biases.
+        new = ConstantLevels(difference, new.scale, np.zeros((), np.int32))
+    elif kind not in _BYTES:
         return None
-    low, high = int(difference.min(initial=0)), int(difference.max(initial=0))
-    # Sums of biases are int32; what has fewer bits is weights.
-    wide = np.int8 if -128 <= low and high <= 127 and held.levels.dtype != np.int32 else np.int32
-    if wide is np.int32 and held.levels.dtype != np.int32:
+    parameters = new.axis_of_parameters()
+    if parameters is None:
         return None
-    scale, axis = scales
+    scale, zero, axis = parameters
     name = node.outputs[0].name
     return edit.insert(node, "DequantizeLinear", [
-        edit.constant(difference.astype(wide), f"{name}:levels"), edit.constant(scale, f"{name}:scale"),
-        edit.constant(np.zeros(scale.shape, wide), f"{name}:zero")], {} if axis is None else {"axis": axis}, like=name)
+        edit.constant(new.levels, f"{name}:levels"), edit.constant(scale, f"{name}:scale"),
+        edit.constant(zero, f"{name}:zero")], {} if axis is None else {"axis": axis}, like=name)
 
 
 def _replaced(edit: Edit, node: ir.Node, new: ir.Value) -> bool:

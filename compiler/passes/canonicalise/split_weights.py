@@ -83,7 +83,7 @@ def _made_twice(graph: Graph, node: Node, source: Node, parts: list[np.ndarray])
     names = []
     for what, name in zip(("weights", "scale", "bias"), source.inputs[1:4], strict=False):
         values = graph.constants[name] if name else None
-        if values is not None and values.shape[:1] == (channels,) and (what == "weights" or values.size > 1):
+        if values is not None and values.shape[:1] == (channels,):
             name = f"{wider.name}:{what}"
             constants[name] = np.ascontiguousarray(values[order])
         names.append(name)

@@ -68,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.twins", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="number of the first twin")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--rewriting", action="append", choices=list(REWRITINGS), help="this one alone; or several")
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                                                      "corpus, or form/number")
     given = parser.parse_args(arguments)
     names = [name for name in given.rewriting or REWRITINGS if name not in given.without]
-    tasks = [task_of(given.seed, number, names, given.source) for number in range(given.count)]
+    tasks = [task_of(given.seed, number, names, given.source) for number in range(given.first, given.first + given.count)]
     total, start, number = Total(), time.monotonic(), itertools.count()
     try:
         for task, finding, applied in verdicts(tasks, given.jobs):

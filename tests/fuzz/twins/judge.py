@@ -50,7 +50,8 @@ class Finding:
     ----------
     outcome : str
         ``equal``; ``no plain`` if the plain model itself is not compiled or not run; ``no twin`` if ONNX Runtime
-        computes something else, so that the rewriting is wrong; ``refused``, ``values``, ``cycles`` or ``error``.
+        computes something else, so that the rewriting is wrong; ``refused``, ``values``, ``cycles`` or ``error``, of
+        either model.
     text : str
         A sentence.
     factor : float
@@ -78,7 +79,10 @@ def judge(source: Source, steps: Sequence[Step], *, verify: bool = True) -> tupl
 
     ``verify`` asks ONNX Runtime whether it is a twin.
     """
-    model, plain = plain_model(source), _plain(source)
+    try:
+        model, plain = plain_model(source), _plain(source)
+    except Exception as error:  # noqa: BLE001
+        return Finding("error", f"of the plain model: {type(error).__name__}: {error}"), ()
     if model is None or isinstance(plain, str):
         return Finding("no plain", plain if isinstance(plain, str) else "no graph"), ()
     twin = twin_of(model, steps)

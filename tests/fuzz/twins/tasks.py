@@ -32,7 +32,7 @@ def task_of(seed: int, number: int, names: Sequence[str] = (), source: Source = 
 def tried(task: Task) -> tuple[Task, Finding, tuple[Step, ...]]:
     """Judge a twin, and leave out what is not needed for its failing; return it, and what was done to it."""
     finding, applied = judge(task.source, task.steps)
-    if finding.fails:
+    if finding.fails and applied:
         steps = smallest(task.source, applied, finding.outcome)
         return Task(task.source, steps), judge(task.source, steps)[0], applied
     return task, finding, applied
