@@ -66,11 +66,11 @@ RECOGNITION = (
 """ONNX operators → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (
-    ShiftUnsigned(), InferShapes(), PadChannels(), FoldPad(), SplitAverage(), FlattenToKernel(), SplitWeights(),
+    ShiftUnsigned(), InferShapes(), JoinParts(), PadChannels(), FoldPad(), SplitAverage(), FlattenToKernel(), SplitWeights(),
     BoundMaxima(), BoundPadding(), MergeMoves(), PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
-_FUSION = (JoinParts(), RaiseAboveConcat(QClamp), FuseClamp(), JoinParts(), FuseResidual(), FuseTable(),
+_FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), JoinParts(), FuseResidual(), FuseTable(),
            FuseResidualBehindTable(), RaiseAboveConcat(QMaxPool), FusePool())
 """Those → one operator per layer."""
 

@@ -19,7 +19,7 @@ from tilewright.compiler.graph.rewrite import Pass
 __all__ = ["JoinParts"]
 
 _INPUTS = 4
-"""x, weights, their scale and bias."""
+"""x, weights, their scale and bias, which may be absent."""
 
 
 class JoinParts(Pass):
@@ -63,7 +63,7 @@ def _kind(graph: Graph, concat: Node, name: str) -> tuple[object, ...] | None:
     if node is None or not isinstance(node.operator, QConv) or graph.only_reader(name) is not concat:
         return None
     operator, tensor, before = node.operator, graph.tensors[name], graph.tensors[node.inputs[0]]
-    constant = len(node.inputs) == _INPUTS and all(each in graph.constants for each in node.inputs[1:])
+    constant = len(node.inputs) == _INPUTS and all(each in graph.constants for each in node.inputs[1:] if each)
     plain = operator.table is None and operator.stage is None and operator.residual is None and operator.pool is None
     whole = operator.groups == 1 and not operator.own_output and len(tensor.shape or ()) == len(before.shape or ())
     same = tensor.same_quantisation(graph.tensors[concat.output])
@@ -83,7 +83,7 @@ def _producers(graph: Graph, names: list[str]) -> Iterator[Node]:
 
 def _one(graph: Graph, parts: list[Node], output: str) -> tuple[Node, dict[str, np.ndarray]]:
     """Return the node that stands for ``parts``, and its constants by name."""
-    arrays = [[graph.constants[name] for name in part.inputs[1:]] for part in parts]
+    arrays = [[graph.constants[name] if name else np.zeros(1, np.int32) for name in part.inputs[1:]] for part in parts]
     counts = [len(weights) for weights, _, _ in arrays]
     joined = [np.concatenate([weights for weights, _, _ in arrays]),
               *(np.concatenate([np.broadcast_to(each[index].reshape(-1), (count,))
