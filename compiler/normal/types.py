@@ -6,7 +6,11 @@ import onnx_ir as ir
 __all__ = ["fill_shapes", "fill_types"]
 
 _LEAST_RANK = 3
-"""A Reshape to fewer dimensions ends a stack of images, and never keeps the shape of one."""
+"""A Reshape to fewer dimensions ends a stack of images, and keeps the shape only of what has as few before it."""
+
+_OF_TWO = {"Gemm", "Flatten"}
+_OF_ONE_RANK = {"QuantizeLinear", "DequantizeLinear", "Relu", "Clip", "Identity", "Dropout", "Cast", "MatMul", "Add"}
+"""Operators whose result has mostly as many dimensions as the first of their inputs that is no constant."""
 
 _INT64 = {"Shape", "Size", "NonZero", "ArgMax", "ArgMin"}
 _BOOL = {"And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Not", "Or", "Xor"}
@@ -51,12 +55,33 @@ def fill_shapes(model: ir.Model) -> bool:
 
 
 def _may_keep(node: ir.Node) -> bool:
-    """Tell whether a node is a Reshape to images, of a value whose shape nobody states."""
+    """Tell whether a node is a Reshape to images, or of vectors to vectors, of a value whose shape nobody states."""
     if node.domain or node.op_type != "Reshape" or len(node.inputs) < 2 or node.inputs[1] is None:
         return False
     target, x = node.inputs[1].const_value, node.inputs[0]
-    return target is not None and target.size >= _LEAST_RANK and x is not None and x.const_value is None and (
+    if target is None or x is None or x.const_value is not None:
+        return False
+    return (target.size >= _LEAST_RANK or (target.size == 2 and _of_vectors(x))) and (
         x.shape is None or node.outputs[0].shape is None)
+
+
+def _of_vectors(x: ir.Value) -> bool:
+    """Tell whether a value has two dimensions, as far as what made it tells; a wrong guess asks for shapes in vain."""
+    while (maker := x.producer()) is not None and not maker.domain and maker.op_type in _OF_ONE_RANK:
+        before = next((each for each in maker.inputs if each is not None and each.const_value is None
+                       and not _of_constants(each)), None)
+        if before is None:
+            return False
+        x = before
+    if maker is None:
+        return x.shape is not None and len(x.shape) == 2
+    return not maker.domain and maker.op_type in _OF_TWO
+
+
+def _of_constants(x: ir.Value) -> bool:
+    maker = x.producer()
+    return maker is not None and maker.op_type == "DequantizeLinear" and maker.inputs[0] is not None \
+        and maker.inputs[0].const_value is not None
 
 
 def _type(node: ir.Node) -> ir.DataType | None:

@@ -165,7 +165,7 @@ def _replaced(graph: Graph, quantise: Node, found: _Function) -> Graph:
 
 
 def table_node(graph: Graph, nodes: tuple[Node, ...], x: Tensor, y: Tensor) -> Node:
-    """Return the QTable for ``nodes`` that make ``y`` of ``x``, or the QAlias of an input that stays as it is.
+    """Return the QTable for ``nodes`` that make ``y`` of ``x``, or the QAlias of levels that stay as they are.
 
     The table is of int8 also where a tensor is uint8.
 
@@ -179,9 +179,8 @@ def table_node(graph: Graph, nodes: tuple[Node, ...], x: Tensor, y: Tensor) -> N
     names = tuple(name for node in nodes for name in node.onnx_nodes
                   if not isinstance(node.operator, _Quantisation))
     quantise = nodes[-1]
-    if x.name in graph.inputs and x.dtype != y.dtype and quantise.output not in graph.outputs \
-            and np.array_equal(table, _AS_IT_IS):
-        # An input of the other type of bytes, which a session makes int8 as it comes: nothing is computed.
+    if x.dtype != y.dtype and quantise.output not in graph.outputs and np.array_equal(table, _AS_IT_IS):
+        # Of the other type of bytes, which becomes int8 (an input as a session takes it): nothing is computed.
         return Node(QAlias(), (x.name,), quantise.output, names or quantise.onnx_nodes)
     return Node(QTable(table=table.astype(np.int8)).of_type(y.dtype), (x.name,), quantise.output,
                 names or quantise.onnx_nodes)
