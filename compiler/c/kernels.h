@@ -167,6 +167,7 @@ struct conv {
     int32_t bytes;
     int32_t group_step;              /* from a group's input channels to the next group's */
     int32_t pixel_step, line_step;   /* in the input, from an output pixel to the next and to the one below */
+    int32_t weight;                  /* bytes of a weight, 1 or 2 */
     int32_t block, pixels;
     struct output to;
 };
@@ -177,13 +178,13 @@ struct conv {
 /* Receptive fields of up to so many bytes need no loop. */
 #define FEW_TERMS 54
 
-/* One byte of the receptive field: all products of an activation per pixel and a weight per channel. */
-INLINE void conv_step(uint32_t sums[MAX_PIXELS][MAX_BLOCK], const int8_t *x, const int8_t *w, int32_t pixel_step,
-                      int32_t pixels, int32_t outputs)
+/* One byte of the receptive field: all products of an activation per pixel and a weight per channel, of `size` bytes. */
+INLINE void conv_step(uint32_t sums[MAX_PIXELS][MAX_BLOCK], const int8_t *x, const int8_t *w, int32_t size,
+                      int32_t pixel_step, int32_t pixels, int32_t outputs)
 {
     int32_t weights[MAX_BLOCK];
     UNROLL for (int32_t o = 0; o < outputs; o++)
-        weights[o] = w[o];
+        weights[o] = size == 1 ? w[o] : ((const int16_t *)w)[o];
     UNROLL for (int32_t p = 0; p < pixels; p++) {
         int32_t activation = x[p * pixel_step];
         UNROLL for (int32_t o = 0; o < outputs; o++)
@@ -206,16 +207,16 @@ INLINE void conv_block(const int8_t *x, const int8_t *w, const struct channel *c
     if (s.runs == 1 && s.rows * s.bytes <= FEW_TERMS) {
         UNROLL for (int32_t row = 0; row < s.rows; row++)
             UNROLL for (int32_t i = 0; i < s.bytes; i++) {
-                conv_step(sums, x + row * s.row_step + i, w, s.pixel_step, pixels, outputs);
-                w += outputs;
+                conv_step(sums, x + row * s.row_step + i, w, s.weight, s.pixel_step, pixels, outputs);
+                w += outputs * s.weight;
             }
     } else {
         for (int32_t row = 0; row < s.rows; row++)
             for (int32_t run = 0; run < s.runs; run++) {
                 const int8_t *field = x + row * s.row_step + run * s.run_step;
                 STEPS for (int32_t i = 0; i < s.bytes; i++) {
-                    conv_step(sums, field + i, w, s.pixel_step, pixels, outputs);
-                    w += outputs;
+                    conv_step(sums, field + i, w, s.weight, s.pixel_step, pixels, outputs);
+                    w += outputs * s.weight;
                 }
             }
     }
@@ -245,9 +246,9 @@ INLINE void conv(const int8_t *x, const int8_t *w, const struct channel *channel
             const int8_t *field = x + line * s.line_step + group * s.group_step;
             int32_t first = group * outputs, o = first;
             for (; o + s.block <= first + outputs; o += s.block)
-                conv_line(field, w + o * terms, channels + o, y + o, s, s.block);
+                conv_line(field, w + o * terms * s.weight, channels + o, y + o, s, s.block);
             if (rest)
-                conv_line(field, w + o * terms, channels + o, y + o, s, rest);
+                conv_line(field, w + o * terms * s.weight, channels + o, y + o, s, rest);
         }
         y += s.out.width * s.out.channels;
     }

@@ -303,6 +303,7 @@ def _conv_members(layer: Layer, *, xpulp: bool) -> Iterator[str]:
            f".bytes = {field.bytes},")
     yield (f".group_step = {channels // layer.groups}, .pixel_step = {stride_x * channels}, "
            f".line_step = {stride_y * width * channels},")
+    yield f".weight = {1 if layer.weights is None else layer.weights.itemsize},"
     yield f".block = {block}, .pixels = {pixels}, .to = {_output(layer.requantisation)},"
 
 

@@ -50,8 +50,8 @@ def receptive_field(layer: Layer) -> Receptive:
 
 
 def uses_simd(layer: Layer) -> bool:
-    """Return whether XPULP computes a layer's sums four products at a time: convolutions of one group."""
-    return layer.kind == "conv" and layer.groups == 1
+    """Return whether XPULP computes a layer's sums four products at a time: convolutions of one group, of int8."""
+    return layer.kind == "conv" and layer.groups == 1 and (layer.weights is None or layer.weights.itemsize == 1)
 
 
 def block_shape(layer: Layer, *, xpulp: bool = False) -> tuple[int, int]:

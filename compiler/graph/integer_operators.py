@@ -1,6 +1,6 @@
 """The integer operators that recognition makes from both ONNX forms: their meaning, inputs and attributes.
 
-Scales and zero points of activations are those of the tensors. Weights are int8 (int16 until SplitWeights), output
+Scales and zero points of activations are those of the tensors. Weights are int8 (int16 where some leave it), output
 channels first; the bias is int32, or ``""`` for none. What only moves integers is in
 :mod:`tilewright.compiler.graph.move_operators`.
 """

@@ -182,7 +182,7 @@ class Layer:
     whether ONNX Runtime's own result is reproducible; where not, it computes in float and may differ by one level.
 
     ``kind`` says what is summed: ``conv`` a convolution, with its ``weights``, int8 of shape
-    (O, C // groups, kernel height, kernel width); ``average`` the window of each channel by itself, 1 / count being
+    (O, C // groups, kernel height, kernel width), or int16 with some beyond int8; ``average`` the window of each channel by itself, 1 / count being
     part of the scale; ``pass`` nothing, acc = x + bias, for max pooling, ReLU or addition on their own.
     ``groups`` is C for the latter two, and their ``weights`` None. So they are for a convolution with a ``factor``,
     which takes its place and that of the bias; each half of it is a tap of the kernel, at one and the same pixel.
@@ -226,6 +226,17 @@ class Layer:
     also: tuple[str, ...] = ()
     exact: bool = True
     images: int = 1
+
+    @property
+    def weight_parts(self) -> tuple[np.ndarray, ...]:
+        """The weights as int8 arrays whose sum they are: one, or more, of which those behind it are mostly zero."""
+        if self.weights is None or self.weights.dtype == np.int8:
+            return () if self.weights is None else (self.weights,)
+        parts, left = [], self.weights
+        while not parts or left.any():
+            parts.append(np.clip(left, -128, 127).astype(np.int8))
+            left = left - parts[-1]
+        return tuple(parts)
 
     @property
     def value_bytes(self) -> int:

@@ -21,7 +21,6 @@ from tilewright.compiler.passes.canonicalise.place_depth_to_space import PlaceDe
 from tilewright.compiler.passes.canonicalise.place_movements import PlaceMovements
 from tilewright.compiler.passes.canonicalise.shift_unsigned import ShiftUnsigned
 from tilewright.compiler.passes.canonicalise.split_average import SplitAverage
-from tilewright.compiler.passes.canonicalise.split_weights import SplitWeights
 from tilewright.compiler.passes.fuse.fuse_clamp import FuseClamp
 from tilewright.compiler.passes.fuse.fuse_pool import FusePool
 from tilewright.compiler.passes.fuse.fuse_residual import FuseResidual, FuseResidualBehindTable
@@ -66,7 +65,7 @@ RECOGNITION = (
 """ONNX operators → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (
-    ShiftUnsigned(), InferShapes(), JoinParts(), PadChannels(), FoldPad(), SplitAverage(), FlattenToKernel(), SplitWeights(),
+    ShiftUnsigned(), InferShapes(), JoinParts(), PadChannels(), FoldPad(), SplitAverage(), FlattenToKernel(),
     BoundMaxima(), BoundPadding(), MergeMoves(), PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 

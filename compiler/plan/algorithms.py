@@ -30,7 +30,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.compiler.network.layers import Layer, MaxPooling
 from tilewright.compiler.network.options import BEST, Options
@@ -38,7 +42,15 @@ from tilewright.compiler.plan.tiles import LayerAxis, axes
 from tilewright.isa.limits import MAX_KERNEL, MAX_PIXEL_BYTES, MAX_WINDOW_STRIDE
 from tilewright.isa.machine import TILE_BYTES, Machine
 
-__all__ = ["PAIR_BYTES", "Algorithm", "LoopNest", "algorithms", "forms", "loop_nest", "loop_nests", "spare_rows"]
+__all__ = [
+    "PAIR_BYTES", "Algorithm", "LoopNest", "Part", "algorithms", "forms", "kernel_runs", "loop_nest", "loop_nests",
+    "rests_of_weights", "seen_kernels", "spare_rows",
+]
+
+Part = tuple[range, range, range]
+"""Kernel rows, kernel columns and runs of a loop nest."""
+
+_Int8 = NDArray[np.int8]
 
 
 class Algorithm(StrEnum):
@@ -66,7 +78,7 @@ def forms(layer: Layer, options: Options = BEST) -> Iterator[tuple[Layer, Algori
     for algorithm in algorithms(layer, options):
         yield layer, algorithm
     drops = (layer.groups > 1 and layer.strides != (1, 1) and max(layer.strides) <= MAX_WINDOW_STRIDE
-             and layer.pool is None and layer.residual is None)
+             and layer.pool is None and layer.residual is None and len(layer.weight_parts) < 2)
     if layer.kind == "conv" and options.winograd == "auto" and _fits_winograd(layer) and drops:
         yield _at_stride_one(layer), Algorithm.WINOGRAD
 
@@ -295,3 +307,75 @@ def _fills_rows(height: LayerAxis, width: LayerAxis) -> bool:
     """Tell whether the kernel is as wide as the stored rows and its rows follow one another."""
     whole = width.cut(0, width.out)
     return (height.dilation == 1 or height.kernel == 1) and whole.stored == width.kernel and width.conv == 1
+
+
+# ---- weights as the loops meet them
+
+
+def kernel_runs(layer: Layer, nest: LoopNest, machine: Machine, weights: _Int8) -> _Int8:
+    """Return weights of a layer as the runs that meet the input: (lane groups, lanes, ky * kx, runs, 16)."""
+    seen = seen_kernels(layer, nest, machine, weights)                           # (outputs, kh, kw, seen)
+    taps = nest.kernel_y * nest.kernel_x
+    stated = {"": taps, "rows": layer.kernel[0], "columns": layer.kernel[1]}[nest.fold]
+    flat = _pair_kernel_rows(seen, nest) if nest.paired else seen.reshape(len(seen), stated, -1)
+    groups = -(-len(seen) // machine.lanes)
+    padded = np.zeros((groups * machine.lanes, taps, nest.runs * TILE_BYTES), np.int8)
+    padded[:len(flat), :flat.shape[1], :flat.shape[2]] = flat
+    return padded.reshape(groups, machine.lanes, taps, nest.runs, TILE_BYTES)
+
+
+@lru_cache(maxsize=256)
+def rests_of_weights(layer: Layer, nest: LoopNest, machine: Machine) -> dict[int, tuple[Part, ...]]:
+    """Return for lane groups with weights beyond int8 the least parts of the nest that meet what is beyond.
+
+    There is one for each of the layer's ``weight_parts`` behind the first, as far as it has some. A part of ``conv23``
+    begins with a channel that is a multiple of 16, and has channels in pairs where those are.
+    """
+    found: dict[int, tuple[Part, ...]] = {}
+    for rest in layer.weight_parts[1:] if nest.algorithm is not Algorithm.POOL else ():
+        places = _places(layer, nest, machine, rest)
+        for group in map(int, np.flatnonzero(places.any(axis=(1, 2, 3)))):
+            rows, columns, runs = (range(int(at.min()), int(at.max()) + 1) for at in np.nonzero(places[group]))
+            if nest.winograd:
+                first = runs.start // TILE_BYTES * TILE_BYTES
+                runs = range(first, runs.stop + (runs.stop - first) % (2 if machine.pairs_channels else 1))
+            found[group] = (*found.get(group, ()), (rows, columns, runs))
+    return found
+
+
+def _places(layer: Layer, nest: LoopNest, machine: Machine, weights: _Int8) -> NDArray[np.bool_]:
+    """Return where in the nest weights are not zero: (lane groups, kernel rows, kernel columns, runs)."""
+    if not nest.winograd:
+        met = kernel_runs(layer, nest, machine, weights).any(axis=(1, 4))        # (lane groups, ky * kx, runs)
+        return met.reshape(-1, nest.kernel_y, nest.kernel_x, nest.runs)
+    kernels = seen_kernels(layer, nest, machine, weights)                        # (outputs, 3, 3, seen)
+    more = ((0, -len(kernels) % machine.lanes), (0, nest.runs - kernels.shape[3]))
+    used = np.pad(kernels.any(axis=(1, 2)), more).reshape(-1, machine.lanes, 1, 1, nest.runs)
+    return np.asarray(used.any(axis=1))
+
+
+def _pair_kernel_rows(seen: _Int8, nest: LoopNest) -> _Int8:
+    """Return kernels (outputs, kh, kw, seen) as runs of two rows, 8 bytes each: (outputs, ky * kx, 16)."""
+    outputs, height = seen.shape[:2]
+    rows = seen.reshape(outputs, height, 1 if nest.pieces else nest.kernel_x, -1)
+    columns, size = rows.shape[2:]
+    padded = np.zeros((outputs, 2 * nest.kernel_y, columns, nest.kernel_x // columns * PAIR_BYTES), np.int8)
+    padded[:, :height, :, :size] = rows
+    pairs = padded.reshape(outputs, nest.kernel_y, 2, nest.kernel_x, PAIR_BYTES).transpose(0, 1, 3, 2, 4)
+    return pairs.reshape(outputs, nest.kernel_y * nest.kernel_x, TILE_BYTES)
+
+
+def seen_kernels(layer: Layer, nest: LoopNest, machine: Machine, weights: _Int8) -> _Int8:
+    """Return each output's kernel over the channels its lane group sees: (outputs, kh, kw, seen)."""
+    weights = weights.transpose(0, 2, 3, 1)                                     # (outputs, kh, kw, inputs of a group)
+    outputs, height, width, each = weights.shape
+    if nest.seen == each:
+        return weights
+    group = np.arange(outputs) // (outputs // layer.groups)
+    lane_group = np.arange(outputs) // machine.lanes
+    step = nest.group_step // TILE_BYTES if nest.winograd else nest.group_step
+    first = group * each - lane_group * step
+    seen = np.zeros((outputs, height, width, nest.seen), np.int8)
+    for output in range(outputs):
+        seen[output, :, :, first[output]:first[output] + each] = weights[output]
+    return seen

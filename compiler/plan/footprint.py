@@ -1,18 +1,19 @@
 """Bytes that a tile and a block of weights take in the buffers, and whether a whole input fits."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tilewright.compiler.network.layers import Layer
-from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm, LoopNest, spare_rows
+from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm, LoopNest, Part, spare_rows
 from tilewright.compiler.plan.tiles import Tile, whole_tile
 from tilewright.isa.limits import WEIGHT_BUS_WORDS
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = [
-    "REGIONS", "TOKEN_WORDS", "WeightBlock", "WeightBlocks", "block_sizes",
+    "REGIONS", "TOKEN_WORDS", "Stretch", "WeightBlock", "WeightBlocks", "block_sizes",
     "block_words", "blocked_row_step", "can_stay", "held_bytes", "input_bytes", "linear_row_step", "pair_words",
     "parameter_channels", "parameter_unit", "part_bytes", "resident_parameters", "resident_words", "result_bytes",
     "ring_space", "tiles_held",
@@ -24,6 +25,27 @@ TOKEN_WORDS = 8
 
 REGIONS = 24
 """Regions in a lap round a buffer's ring, at most: each may have a signal under way, and semaphores count to 63."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Lane groups of a block, from its ``first`` on, that one command sums up: all of it, unless weights leave int8.
+
+    One lane group whose weights do is summed up in turns of as many tiles as there are accumulators: the products of
+    its int8 weights are held, and those of the ``rests``, each a part of the nest, are added. ``lead`` are channels
+    before the lane group's first, of zero weights, since a conv23 command begins with a channel that is a multiple of
+    16; the runs of the rests count from there.
+    """
+
+    first: int
+    groups: int
+    rests: tuple[Part, ...] = ()
+    lead: int = 0
+
+    def words(self, steps: int, nest: LoopNest, machine: Machine) -> tuple[int, ...]:
+        """Return the words per cluster of the weights of ``steps`` with what leads to them, and of each rest."""
+        return (weight_words(self.groups, steps + self.lead, nest, machine),
+                *(weight_words(1, math.prod(map(len, rest)), nest, machine) for rest in self.rests))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +66,13 @@ class WeightBlock:
     columns: range = range(1)
     resumes: bool = False
     holds: bool = False
+    beyond: tuple[Stretch, ...] = ()
+    """The stretches of a block of which weights leave int8."""
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """What single commands, or those of one lane group, sum up, in order."""
+        return self.beyond or (Stretch(0, self.groups),)
 
     @property
     def steps(self) -> int:
@@ -72,8 +101,8 @@ def block_sizes(blocks: tuple[WeightBlock, ...]) -> Mapping[WeightBlock, int]:
 
 
 def _sizes(blocks: tuple[WeightBlock, ...]) -> Mapping[WeightBlock, int]:
-    found: dict[tuple[int, int, int], WeightBlock] = {}
-    return Counter(found.setdefault((each.groups, each.channels, each.steps), each) for each in blocks)
+    found: dict[tuple[object, ...], WeightBlock] = {}
+    return Counter(found.setdefault((each.groups, each.channels, each.steps, each.beyond), each) for each in blocks)
 
 
 def input_bytes(tile: Tile, layer: Layer, nest: LoopNest) -> int:
@@ -140,7 +169,7 @@ def weight_words(groups: int, steps: int, nest: LoopNest, machine: Machine) -> i
 
 def block_words(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
     """Return the words per cluster of ``block``."""
-    return weight_words(block.groups, block.steps, nest, machine)
+    return sum(sum(each.words(block.steps, nest, machine)) for each in block.stretches)
 
 
 def parameter_channels(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:

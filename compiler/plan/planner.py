@@ -6,7 +6,7 @@ memory, into parts of the kernel whose sums are held. Two loop orders matter: fo
 bus once), or for each tile all blocks (inputs pass once).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -14,12 +14,23 @@ from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.options import BEST, Options
-from tilewright.compiler.plan.algorithms import Algorithm, LoopNest, algorithms, forms, loop_nest, loop_nests
+from tilewright.compiler.plan.algorithms import (
+    Algorithm,
+    LoopNest,
+    Part,
+    algorithms,
+    forms,
+    loop_nest,
+    loop_nests,
+    rests_of_weights,
+)
 from tilewright.compiler.plan.cost import Cost, array_cycles, price, slots_of
 from tilewright.compiler.plan.footprint import (
+    Stretch,
     WeightBlock,
     WeightBlocks,
     block_sizes,
+    block_words,
     can_stay,
     input_bytes,
     pair_words,
@@ -316,11 +327,40 @@ def cut_blocks(problem: Problem, groups: int, parts: int) -> tuple[WeightBlock, 
     cuts = [range(start, min(start + step, runs)) for start in range(0, runs, step)]
     pieces = [(cut, *rectangle) for rectangle in problem.nest.rectangles for cut in cuts]
     places = [(first, number) for first in range(0, total, groups) for number in range(len(pieces))]
-    return WeightBlocks(
-        WeightBlock(index, first, min(groups, total - first), first * lanes,
-                    min(groups * lanes, outputs - first * lanes), *pieces[number], resumes=number > 0,
-                    holds=number < len(pieces) - 1)
-        for index, (first, number) in enumerate(places))
+    blocks = [WeightBlock(index, first, min(groups, total - first), first * lanes,
+                          min(groups * lanes, outputs - first * lanes), *pieces[number], resumes=number > 0,
+                          holds=number < len(pieces) - 1)
+              for index, (first, number) in enumerate(places)]
+    rests = rests_of_weights(problem.layer, problem.nest, problem.machine)
+    return WeightBlocks(replace(block, beyond=_stretches(block, problem.nest, rests)) for block in blocks)
+
+
+def _stretches(block: WeightBlock, nest: LoopNest, rests: Mapping[int, tuple[Part, ...]]) -> tuple[Stretch, ...]:
+    """Return the stretches of a block, with what of ``rests``, by lane group, it meets; none if that is nothing."""
+    found: list[Stretch] = []
+    for number in range(block.groups):
+        group = block.first_group + number
+        lead = group * nest.seen % TILE_BYTES if nest.winograd and nest.group_step else 0
+        met = tuple(_behind(common, lead) for rest in rests.get(group, ()) if (common := _common(rest, block)))
+        if found and not met and not found[-1].rests and not found[-1].lead:
+            found[-1] = replace(found[-1], groups=found[-1].groups + 1)
+        else:
+            found.append(Stretch(number, 1, met, lead))
+    return tuple(found) if any(each.rests for each in found) else ()
+
+
+def _common(rest: Part, block: WeightBlock) -> Part | None:
+    """Return what a block has of a part of the nest."""
+    rows, columns, runs = (range(max(a.start, b.start), min(a.stop, b.stop))
+                           for a, b in zip(rest, (block.rows, block.columns, block.runs), strict=True))
+    return (rows, columns, runs) if rows and columns and runs else None
+
+
+def _behind(rest: Part, lead: int) -> Part:
+    """Return a part of conv23 whose channels are counted from ``lead`` before."""
+    rows, columns, runs = rest
+    return rest if not lead else (
+        rows, columns, range((lead + runs.start) // TILE_BYTES * TILE_BYTES, lead + runs.stop))
 
 
 def _orders(problem: Problem, tiles: tuple[Tile, ...], cuts: list[tuple[WeightBlock, ...]],
@@ -359,6 +399,8 @@ def fits(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...]) -> bool:
                                 problem.machine)[0] > problem.machine.tiles:
         return False
     part = max(part_bytes(each, tile, problem.layer, nest) for each in block_sizes(blocks)) if block.holds else 0
+    if any(each.beyond and block_words(each, nest, problem.machine) > usable_words(problem.machine) for each in blocks):
+        return False
     return (_fits_activations(problem, tile, blocks, part)
             and result_bytes(tile, problem.layer, block.channels) <= problem.machine.result_bytes
             and all(_fits_operands(problem, tile, each) for each in {block, blocks[-1]}))

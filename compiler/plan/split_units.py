@@ -93,25 +93,39 @@ class _UnitSplit:
                  "group": layer.groups}
         dims = (1, *layer.conv_shape)
         pixels = (1, *dims[2:], dims[1])
+        zero = np.array(layer.pad_value, np.int8)
         steps: list[tuple[str, str, tuple[str, ...], dict[str, Any], tuple[int, ...]]] = [
-            ("products", "ConvInteger", self._constants(layer, weights=layer.weights,
-                                                        zero=np.array(layer.pad_value, np.int8)), attrs, dims),
             ("sums", "Add", self._constants(layer, bias=bias.reshape(-1, 1, 1)), {}, dims)]
+        products = []
+        for number, weights in enumerate(layer.weight_parts):
+            what = f"products {number}" if number else "products"
+            constants = self._constants(layer, **{f"weights {number}" if number else "weights": weights, "zero": zero})
+            products.append(self._sums(layer, what, dims))
+            made.append(self._core(layer, what, "ConvInteger", (source, *constants), products[-1], attrs,
+                                   macs=0 if number else layer.macs))
+        steps = [*((f"both {number}", "Add", (each,), {}, dims) for number, each in enumerate(products[1:])), *steps]
+        source = products[0]
         if sums.array_shape not in (dims, dims[1:]):
             steps += [("pixels", "Transpose", (), {"perm": [0, 2, 3, 1]}, pixels),
                       ("shaped", "Reshape", self._constants(layer, shape=np.array(sums.array_shape)), {},
                        sums.array_shape)]
-        for index, (what, op, constants, given, shape) in enumerate(steps):
-            last = index == len(steps) - 1
-            name = sums.name if last else self._tensor(layer, what, (math.prod(shape), 1, 1))
-            if not last:
-                whole = shape[1:] if len(shape) == 4 else (math.prod(shape), 1, 1)
-                self.tensors[name] = replace(self.tensors[name], shape=whole, dtype="int32", dims=shape)
-            made.append(CoreLayer(name=f"{layer.name}:{what}", onnx_nodes=layer.onnx_nodes, op=op,
-                                  inputs=(source, *constants), output=name, attrs=given,
-                                  reason="the machine leaves out whole sums", macs=layer.macs if index == 0 else 0))
+        for index, (what, op, others, given, shape) in enumerate(steps):
+            name = sums.name if index == len(steps) - 1 else self._sums(layer, what, shape)
+            made.append(self._core(layer, what, op, (source, *others), name, given))
             source = name
         return made
+
+    def _sums(self, layer: Layer, what: str, dims: tuple[int, ...]) -> str:
+        """Return the name of a new tensor of int32."""
+        name = self._tensor(layer, what, (math.prod(dims), 1, 1))
+        whole = dims[1:] if len(dims) == 4 else (math.prod(dims), 1, 1)
+        self.tensors[name] = replace(self.tensors[name], shape=whole, dtype="int32", dims=dims)
+        return name
+
+    def _core(self, layer: Layer, what: str, op: str, inputs: tuple[str, ...], output: str, attrs: dict[str, Any],
+              macs: int = 0) -> CoreLayer:
+        return CoreLayer(name=f"{layer.name}:{what}", onnx_nodes=layer.onnx_nodes, op=op, inputs=inputs, output=output,
+                         attrs=attrs, reason="the machine leaves out whole sums", macs=macs)
 
     def _constants(self, layer: Layer, **values: np.ndarray) -> tuple[str, ...]:
         """Return the names of new constants that operators of ``layer`` read."""

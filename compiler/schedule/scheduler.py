@@ -14,7 +14,7 @@ Layers of a chain (compiler/schedule/chaining.py) hand their results over in the
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.memory_map import MemoryPlan
@@ -427,13 +427,17 @@ class ProgramScheduler:
         table = self.tables.current(step.index)
         source = self.required(self.kept.get(step.layer) or self.inputs.current(step.index), "activation")
         computed, there, place = on_chip.block_on_chip(plan, block, source)
-        self.emit(step.layer, commands.compute(computed, tile, there, self.machine, place,
-                                               self.weights.current(step.index), parameters, table))
+        sums = commands.compute(computed, tile, there, self.machine, place, self.weights.current(step.index),
+                                parameters, table)
         if block.holds:
+            self.emit(step.layer, sums if not block.beyond else commands.in_stretches(
+                computed, tile, there, self.machine, list(sums), ()))
             return
         region = self.reserved.pop(step.index, None) or self.required(
             self.results.allocate(result_bytes(tile, plan.layer, block.channels)), "result")
-        self.emit(step.layer, commands.finish(plan, tile, block, self.machine, parameters, table, region))
+        results = commands.finish(plan, tile, block, self.machine, parameters, table, region)
+        self.emit(step.layer, chain(sums, results) if not block.beyond else commands.in_stretches(
+            computed, tile, there, self.machine, list(sums), list(results)))
         for feed in plan.chip.feeds:
             reader = step.layer + feed.ahead
             if reader in self.late:

@@ -1,6 +1,6 @@
 """Pack weights, biases and scales into the words of docs/datapath.md, block after block as they are loaded."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.memory_map import MemoryPlan
-from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm, LoopNest
+from tilewright.compiler.plan.algorithms import Algorithm, LoopNest, kernel_runs, seen_kernels
 from tilewright.compiler.plan.footprint import WeightBlock, parameter_channels
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
@@ -17,7 +17,7 @@ from tilewright.isa.numerics import pack_scale
 from tilewright.isa.semantics.inner_product import fold_run_eta, fold_tile_eta
 
 __all__ = [
-    "BlockImage", "Span", "kernel_runs", "pack_conv", "pack_conv23", "pack_network", "pack_parameters", "with_computed",
+    "BlockImage", "Span", "pack_conv", "pack_conv23", "pack_network", "pack_parameters", "with_computed",
 ]
 
 _Int8 = NDArray[np.int8]
@@ -113,8 +113,10 @@ def _bias(plan: LayerPlan, machine: Machine) -> _Int32:
     bias = np.asarray(layer.bias, np.int32)
     if not machine.inner or plan.nest.algorithm is Algorithm.POOL or layer.factor is not None:
         return bias
-    runs = kernel_runs(layer, plan.nest, machine)
-    return fold_run_eta(bias, runs.reshape(runs.shape[0] * machine.lanes, -1)[:len(bias)])
+    for weights in layer.weight_parts:
+        runs = kernel_runs(layer, plan.nest, machine, weights)
+        bias = fold_run_eta(bias, runs.reshape(runs.shape[0] * machine.lanes, -1)[:len(bias)])
+    return bias
 
 
 def _pack_layer(plan: LayerPlan, machine: Machine) -> tuple[list[bytes], list[bytes]]:
@@ -124,11 +126,38 @@ def _pack_layer(plan: LayerPlan, machine: Machine) -> tuple[list[bytes], list[by
         nothing = [b""] * len(plan.blocks)
         return nothing, nothing
     if nest.winograd:
-        kernels = _seen_kernels(layer, nest, machine).transpose(0, 3, 1, 2)     # (outputs, seen, 3, 3)
-        packed = [pack_conv23(_block_weights(kernels, nest.runs, block, machine), machine) for block in plan.blocks]
+        parts = [seen_kernels(layer, nest, machine, weights).transpose(0, 3, 1, 2) for weights in layer.weight_parts]
+        packed = [_packed([pack_conv23(each, machine) for each in _winograd_pieces(parts, nest, block, machine)])
+                  for block in plan.blocks]
         return [main for main, _ in packed], [ninths for _, ninths in packed]
-    runs = kernel_runs(layer, nest, machine)                                   # (lane groups, lanes, ky * kx, runs, 16)
-    return [pack_conv(_of_block(runs, nest, block), machine) for block in plan.blocks], [b""] * len(plan.blocks)
+    runs = [kernel_runs(layer, nest, machine, weights) for weights in layer.weight_parts]
+    return ([b"".join(pack_conv(each, machine) for each in _pieces(runs, nest, block)) for block in plan.blocks],
+            [b""] * len(plan.blocks))
+
+
+def _packed(words: list[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
+    return b"".join(main for main, _ in words), b"".join(ninths for _, ninths in words)
+
+
+def _pieces(runs: list[_Int8], nest: LoopNest, block: WeightBlock) -> Iterator[_Int8]:
+    """Yield the runs of a block's stretches, each with what is beyond int8 behind it."""
+    for stretch in block.stretches:
+        part = replace(block, first_group=block.first_group + stretch.first, groups=stretch.groups)
+        yield _of_block(runs[0], nest, part)
+        for rest, (rows, columns, chosen) in zip(runs[1:], stretch.rests, strict=False):
+            yield _of_block(rest, nest, replace(part, rows=rows, columns=columns, runs=chosen))
+
+
+def _winograd_pieces(parts: list[_Int8], nest: LoopNest, block: WeightBlock, machine: Machine) -> Iterator[_Int8]:
+    """Yield the same of 3x3 kernels, (outputs, seen, 3, 3)."""
+    for stretch in block.stretches:
+        first = stretch.first * machine.lanes
+        part = replace(block, groups=stretch.groups, first_channel=block.first_channel + first,
+                       channels=min(block.channels - first, stretch.groups * machine.lanes))
+        led = [np.pad(each, ((0, 0), (stretch.lead, 0), (0, 0), (0, 0))) for each in parts]
+        yield _block_weights(led[0], stretch.lead + nest.runs, part, machine)
+        for rest, (_, _, chosen) in zip(led[1:], stretch.rests, strict=False):
+            yield _block_weights(rest[:, chosen.start:chosen.stop], len(chosen), part, machine)
 
 
 def _of_block(runs: _Int8, nest: LoopNest, block: WeightBlock) -> _Int8:
@@ -143,7 +172,9 @@ def _of_block(runs: _Int8, nest: LoopNest, block: WeightBlock) -> _Int8:
 def _pack_pixel_parameters(plan: LayerPlan, machine: Machine) -> bytes:
     """Return the parameters of conv23 where each pixel of a tile has a bias of its own: (lane groups, 4, lanes)."""
     layer = plan.layer
-    kernels = _seen_kernels(layer, plan.nest, machine).transpose(0, 3, 1, 2)     # (outputs, seen, 3, 3)
+    parts = [seen_kernels(layer, plan.nest, machine, each).transpose(0, 3, 1, 2) for each in layer.weight_parts]
+    # Channels of one command are paired with each other.
+    kernels = np.concatenate([np.pad(each, ((0, 0), (0, each.shape[1] % 2), (0, 0), (0, 0))) for each in parts], axis=1)
     biases = fold_tile_eta(np.asarray(layer.bias, np.int32), kernels).reshape(len(kernels), -1)
     groups = -(-len(kernels) // machine.lanes)
     words = np.zeros((groups * machine.lanes, machine.channel_parameters, 8), np.int8)
@@ -179,46 +210,6 @@ def pack_conv23(kernels: _Int8, machine: Machine) -> tuple[bytes, bytes]:
     main = padded[:, :, :8].reshape(count // 2, 2, clusters, 8).transpose(0, 2, 1, 3)
     ninths = padded[:, :, 8].reshape(count // TILE_BYTES, TILE_BYTES, clusters).transpose(0, 2, 1)
     return main.tobytes(), ninths.tobytes()
-
-
-def kernel_runs(layer: Layer, nest: LoopNest, machine: Machine) -> _Int8:
-    """Return the kernels as the runs that meet the input: (lane groups, lanes, ky * kx, runs, 16)."""
-    seen = _seen_kernels(layer, nest, machine)                                   # (outputs, kh, kw, seen)
-    taps = nest.kernel_y * nest.kernel_x
-    stated = {"": taps, "rows": layer.kernel[0], "columns": layer.kernel[1]}[nest.fold]
-    flat = _pair_kernel_rows(seen, nest) if nest.paired else seen.reshape(len(seen), stated, -1)
-    groups = -(-len(seen) // machine.lanes)
-    padded = np.zeros((groups * machine.lanes, taps, nest.runs * TILE_BYTES), np.int8)
-    padded[:len(flat), :flat.shape[1], :flat.shape[2]] = flat
-    return padded.reshape(groups, machine.lanes, taps, nest.runs, TILE_BYTES)
-
-
-def _pair_kernel_rows(seen: _Int8, nest: LoopNest) -> _Int8:
-    """Return kernels (outputs, kh, kw, seen) as runs of two rows, 8 bytes each: (outputs, ky * kx, 16)."""
-    outputs, height = seen.shape[:2]
-    rows = seen.reshape(outputs, height, 1 if nest.pieces else nest.kernel_x, -1)
-    columns, size = rows.shape[2:]
-    padded = np.zeros((outputs, 2 * nest.kernel_y, columns, nest.kernel_x // columns * PAIR_BYTES), np.int8)
-    padded[:, :height, :, :size] = rows
-    pairs = padded.reshape(outputs, nest.kernel_y, 2, nest.kernel_x, PAIR_BYTES).transpose(0, 1, 3, 2, 4)
-    return pairs.reshape(outputs, nest.kernel_y * nest.kernel_x, TILE_BYTES)
-
-
-def _seen_kernels(layer: Layer, nest: LoopNest, machine: Machine) -> _Int8:
-    """Return each output's kernel over the channels its lane group sees: (outputs, kh, kw, seen)."""
-    assert layer.weights is not None
-    weights = np.asarray(layer.weights).transpose(0, 2, 3, 1)                   # (outputs, kh, kw, inputs of a group)
-    outputs, height, width, each = weights.shape
-    if nest.seen == each:
-        return weights
-    group = np.arange(outputs) // (outputs // layer.groups)
-    lane_group = np.arange(outputs) // machine.lanes
-    step = nest.group_step // TILE_BYTES if nest.winograd else nest.group_step
-    first = group * each - lane_group * step
-    seen = np.zeros((outputs, height, width, nest.seen), np.int8)
-    for output in range(outputs):
-        seen[output, :, :, first[output]:first[output] + each] = weights[output]
-    return seen
 
 
 def pack_conv(runs: _Int8, machine: Machine) -> bytes:

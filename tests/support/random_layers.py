@@ -180,6 +180,10 @@ def build_layer(rng: np.random.Generator, kind: str, channels: int, outputs: int
     weights = None
     if kind == "conv":
         weights = rng.integers(-128, 128, (outputs, channels // groups, height.kernel, width.kernel)).astype(np.int8)
+        beyond = rng.spawn(1)[0]
+        if pool is None and beyond.random() < 0.2:
+            weights = weights.astype(np.int16)
+            weights.flat[beyond.integers(weights.size, size=beyond.integers(1, 5))] += 117
     typical = 50.0 / (74 * 74 * terms ** 0.5 if kind == "conv" else 74 * terms ** 0.5)
     low, high = (-128, 127) if rng.random() < 0.5 else sorted(int(bound) for bound in rng.integers(-128, 128, 2))
     table = random_table(rng) if rng.random() < 0.25 else None

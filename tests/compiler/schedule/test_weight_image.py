@@ -14,7 +14,7 @@ from tilewright.compiler.plan.algorithms import Algorithm, loop_nest, loop_nests
 from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.planner import cut_blocks, plan_layer
 from tilewright.compiler.plan.problem import Problem
-from tilewright.compiler.schedule.weight_image import kernel_runs, pack_conv, pack_conv23, pack_network, pack_parameters
+from tilewright.compiler.schedule.weight_image import pack_conv, pack_conv23, pack_network, pack_parameters
 from tilewright.isa.machine import Machine
 from tilewright.isa.numerics import pack_scale
 
@@ -62,7 +62,7 @@ def test_pairs_of_channels_are_words_of_even_lanes_and_then_of_odd_ones():
 def test_conv_runs_meet_the_bytes_of_the_input(machine, channels, kernel, dilation):
     layer = layer_of(channels, 2 * machine.lanes, kernel, size=12 if dilation > 1 else 6, dilation=dilation)
     how = loop_nest(layer, Algorithm.DOT_PRODUCTS, machine)
-    runs = kernel_runs(layer, how, machine)
+    runs = kernel_runs(layer, how, machine, layer.weights)
     words = np.frombuffer(pack_conv(runs, machine), np.int8).reshape(-1, machine.clusters, 16)
     steps, per_cluster = how.steps, machine.lanes_per_cluster
     for output in range(layer.conv_shape[0]):
@@ -83,7 +83,7 @@ def test_paired_rows_meet_8_bytes_of_each_kernel_row(channels, kernel, dilation)
     layer = layer_of(channels, 7, kernel, size=12, dilation=dilation)
     how = loop_nests(layer, Algorithm.DOT_PRODUCTS, machine)[1]
     assert how.paired
-    runs = kernel_runs(layer, how, machine).reshape(2 * machine.lanes, how.kernel_y, how.kernel_x, 2, 8)
+    runs = kernel_runs(layer, how, machine, layer.weights).reshape(2 * machine.lanes, how.kernel_y, how.kernel_x, 2, 8)
     for output in range(7):
         columns = 1 if dilation == 1 else kernel
         rows = layer.weights[output].transpose(1, 2, 0).reshape(kernel, columns, -1)
@@ -107,7 +107,7 @@ def test_lanes_of_a_group_see_the_channels_of_their_outputs(channels, outputs, g
     layer = layer_of(channels, outputs, 3, groups=groups)
     how = loop_nest(layer, Algorithm.DOT_PRODUCTS, machine)
     assert (how.seen, how.group_step) == (seen, step)
-    runs = kernel_runs(layer, how, machine)
+    runs = kernel_runs(layer, how, machine, layer.weights)
     each, together = channels // groups, outputs // groups
     for output in range(outputs):
         lane_group, lane = divmod(output, machine.lanes)

@@ -1,10 +1,11 @@
-"""Rewritings of the file: the order of its nodes, its opset, data beside it."""
+"""Rewritings of the file: the order of its nodes, its opset, functions of its own, data beside it."""
 
 import onnx
+from onnx import helper
 
 from tests.fuzz.twins.draft import Draft
 
-__all__ = ["external", "other_opset", "renamed", "reordered", "unordered"]
+__all__ = ["external", "in_functions", "other_opset", "renamed", "reordered", "unordered"]
 
 _OPSETS = (13, 24)
 """Lowest and highest that the two have; nothing that `_SAME` names has another meaning in one of them."""
@@ -52,6 +53,41 @@ def other_opset(draft: Draft) -> int:
         if each.domain in ("", "ai.onnx"):
             each.version = version
     return 1
+
+
+_LOCAL = "twins"
+"""Domain of a model's own functions."""
+
+_FUNCTIONS_FROM = 8
+"""Version of the format that has them."""
+
+
+def in_functions(draft: Draft) -> int:
+    """Put nodes, and each Q with the DQ that alone reads it, into functions of the model."""
+    readers, outputs, found = draft.readers(), draft.outputs, []
+    for node in draft.graph.node:
+        if all(node.input) and len(node.output) == 1 and node.op_type != "Constant" and not any(
+                each.HasField("g") or each.graphs for each in node.attribute):
+            behind = [reader for reader, _ in readers.get(node.output[0], ())]
+            joins = node.op_type == "QuantizeLinear" and len(behind) == 1 and node.output[0] not in outputs \
+                and behind[0].op_type == "DequantizeLinear" and all(behind[0].input)
+            found.append([node, behind[0]] if joins and draft.rng.random() < 0.7 else [node])
+    if not found or draft.model.ir_version < _FUNCTIONS_FROM:
+        return 0
+    chosen: list[list[onnx.NodeProto]] = []
+    for body in draft.rng.sample(found, min(len(found), draft.rng.randint(1, 8))):
+        if not any(node is other for each in chosen for other in each for node in body):
+            chosen.append(body)
+    draft.import_domain(_LOCAL)
+    for body in chosen:
+        inner = {name for node in body for name in node.output}
+        inputs = list(dict.fromkeys(name for node in body for name in node.input if name not in inner))
+        name, last = draft.fresh("function"), body[-1].output[0]
+        draft.model.functions.append(helper.make_function(
+            _LOCAL, name, inputs, [last], body, [each for each in draft.model.opset_import if each.domain != _LOCAL]))
+        draft.add(name, inputs, last, output=last, domain=_LOCAL)
+    draft.drop([node for body in chosen for node in body])
+    return len(chosen)
 
 
 def external(draft: Draft) -> int:

@@ -8,7 +8,7 @@ import onnx
 
 from tests.fuzz.twins.constants import as_inputs, as_nodes, copied, through_pair, turned
 from tests.fuzz.twins.draft import Draft
-from tests.fuzz.twins.files import external, other_opset, renamed, reordered, unordered
+from tests.fuzz.twins.files import external, in_functions, other_opset, renamed, reordered, unordered
 from tests.fuzz.twins.idle import IDLE
 from tests.fuzz.twins.levels import doubled, foreign, own_pairs, relabelled, scales_restated, zeros_restated
 from tests.fuzz.twins.operators import as_qlinear, split_by_outputs
@@ -26,7 +26,8 @@ REWRITINGS: dict[str, Callable[[Draft], int]] = {
     "scales restated": scales_restated, "zeros restated": zeros_restated,
     "other opset": other_opset, "com.microsoft": foreign,
     "constants as nodes": as_nodes, "constants as inputs": as_inputs,
-    "renamed": renamed, "reordered": reordered, "unordered": unordered, "external data": external,
+    "in functions": in_functions, "renamed": renamed, "reordered": reordered, "unordered": unordered,
+    "external data": external,
 }
 """By name, in the order in which those of a list are applied."""
 
