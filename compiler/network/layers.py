@@ -232,7 +232,8 @@ class Layer:
         """The weights as int8 arrays whose sum they are: one, or more, of which those behind it are mostly zero."""
         if self.weights is None or self.weights.dtype == np.int8:
             return () if self.weights is None else (self.weights,)
-        parts, left = [], self.weights
+        parts: list[np.ndarray] = []
+        left = self.weights
         while not parts or left.any():
             parts.append(np.clip(left, -128, 127).astype(np.int8))
             left = left - parts[-1]

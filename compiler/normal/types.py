@@ -15,9 +15,15 @@ _OF_ONE_RANK = {"QuantizeLinear", "DequantizeLinear", "Relu", "Clip", "Identity"
 _INT64 = {"Shape", "Size", "NonZero", "ArgMax", "ArgMin"}
 _BOOL = {"And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Not", "Or", "Xor"}
 _OTHER = {"Constant", "ConstantOfShape", "DynamicQuantizeLinear", "EyeLike", "If", "Loop", "OneHot", "Range", "Scan",
-          "Where", "ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul", "SequenceAt", "Bernoulli",
+          "Where", "SequenceAt", "Bernoulli",
           "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "BitCast"}
 """Operators whose result is not of their first input's type."""
+
+_INT32 = {"ConvInteger", "MatMulInteger"}
+_LEVELS = {"QLinearConv": 7, "QLinearMatMul": 7, "QLinearAdd": 7, "QLinearMul": 7, "QGemm": 8, "QLinearConcat": 1,
+           "QLinearSigmoid": 4, "QLinearLeakyRelu": 4, "QLinearSoftmax": 4, "QLinearAveragePool": 4,
+           "QLinearGlobalAveragePool": 4, "QLinearReduceMean": 4, "QLinearWhere": 8, "QLinearConvTranspose": 7}
+"""Operators that make levels, of ONNX and ONNX Runtime: which of their inputs is these levels' zero point."""
 
 
 def fill_types(graph: ir.Graph) -> None:
@@ -95,6 +101,11 @@ def _type(node: ir.Node) -> ir.DataType | None:
         if "output_dtype" in node.attributes and node.attributes["output_dtype"].value:
             return ir.DataType(node.attributes["output_dtype"].value)
         return ir.DataType.UINT8 if zero is None else zero.dtype
+    if name in _LEVELS:
+        zero = node.inputs[_LEVELS[name]] if len(node.inputs) > _LEVELS[name] else None
+        return None if zero is None else zero.dtype
+    if name in _INT32:
+        return ir.DataType.INT32
     if name in _INT64:
         return ir.DataType.INT64
     if name in _BOOL:

@@ -104,8 +104,8 @@ def renamed(draft: Draft) -> int:
     new = {name: f"t{number}" for name, number in zip(names, numbers, strict=True)}
     if kept & set(new.values()):
         return 0
-    for node in draft.graph.node:
-        node.name = f"n{draft.rng.randrange(10**6)}"
+    for node, number in zip(draft.graph.node, draft.rng.sample(range(10**6), len(draft.graph.node)), strict=True):
+        node.name = f"n{number}"
         node.input[:] = [new.get(name, name) for name in node.input]
         node.output[:] = [new.get(name, name) for name in node.output]
     tensors = []
