@@ -9,8 +9,8 @@ _LEAST_RANK = 3
 """A Reshape to fewer dimensions ends a stack of images, and keeps the shape only of what has as few before it."""
 
 _OF_TWO = {"Gemm", "Flatten"}
-_OF_ONE_RANK = {"QuantizeLinear", "DequantizeLinear", "Relu", "Clip", "Identity", "Dropout", "Cast", "MatMul", "Add"}
-"""Operators whose result has mostly as many dimensions as the first of their inputs that is no constant."""
+_OF_OTHER_RANK = {"ArgMax", "ArgMin", "Einsum", "Gather", "Squeeze", "Unsqueeze"}
+"""Operators, besides reductions, whose result may have another number of dimensions than their first input."""
 
 _INT64 = {"Shape", "Size", "NonZero", "ArgMax", "ArgMin"}
 _BOOL = {"And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Not", "Or", "Xor"}
@@ -72,16 +72,19 @@ def _may_keep(node: ir.Node) -> bool:
 
 
 def _of_vectors(x: ir.Value) -> bool:
-    """Tell whether a value has two dimensions, as far as what made it tells; a wrong guess asks for shapes in vain."""
-    while (maker := x.producer()) is not None and not maker.domain and maker.op_type in _OF_ONE_RANK:
+    """Tell whether a value may have two dimensions, by what made it; a wrong guess asks for shapes in vain."""
+    while (maker := x.producer()) is not None and maker.op_type not in _OF_TWO:
+        if maker.op_type in _OF_OTHER_RANK or maker.op_type.startswith("Reduce"):
+            return True
+        if maker.op_type == "Reshape":
+            target = maker.inputs[1].const_value if len(maker.inputs) > 1 and maker.inputs[1] is not None else None
+            return target is None or target.size == 2
         before = next((each for each in maker.inputs if each is not None and each.const_value is None
                        and not _of_constants(each)), None)
         if before is None:
             return False
         x = before
-    if maker is None:
-        return x.shape is not None and len(x.shape) == 2
-    return not maker.domain and maker.op_type in _OF_TWO
+    return maker is not None or (x.shape is not None and len(x.shape) == 2)
 
 
 def _of_constants(x: ir.Value) -> bool:
