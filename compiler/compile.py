@@ -11,6 +11,7 @@ from tilewright.compiler.batch.in_batch import in_batch
 from tilewright.compiler.emit.artefact import Artefact, write_artefact
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.elf import compile_elf, port_flags, wait_flags
+from tilewright.compiler.emit.loops import roll
 from tilewright.compiler.emit.manifest import LayerEntry, Manifest
 from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.network.factor_images import with_factor_images
@@ -29,7 +30,6 @@ from tilewright.compiler.plan.split_channels import split_channels
 from tilewright.compiler.plan.split_units import split_units
 from tilewright.compiler.schedule.bands import in_bands
 from tilewright.compiler.schedule.chaining import AnyPlan, computed_together, on_chip_only
-from tilewright.compiler.schedule.loops import roll
 from tilewright.compiler.schedule.scheduler import CoreCall, schedule
 from tilewright.compiler.schedule.weight_image import pack_network, with_computed
 from tilewright.isa.command_port import PortName, WaitName

@@ -41,6 +41,7 @@ from tilewright.compiler.schedule.kept_inputs import lay_out
 from tilewright.compiler.schedule.rings import LoadedRegions, Region, Ring
 from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.steps import Kind, Need, TileStep, block_of, needs_of, steps_of, tile_of
+from tilewright.compiler.schedule.stretch_commands import in_stretches
 from tilewright.compiler.schedule.synchronisation import synchronise
 from tilewright.compiler.schedule.weight_image import BlockImage, Span
 from tilewright.isa.counters import RECORD_WORDS
@@ -430,13 +431,13 @@ class ProgramScheduler:
         sums = commands.compute(computed, tile, there, self.machine, place, self.weights.current(step.index),
                                 parameters, table)
         if block.holds:
-            self.emit(step.layer, sums if not block.beyond else commands.in_stretches(
+            self.emit(step.layer, sums if not block.beyond else in_stretches(
                 computed, tile, there, self.machine, list(sums), ()))
             return
         region = self.reserved.pop(step.index, None) or self.required(
             self.results.allocate(result_bytes(tile, plan.layer, block.channels)), "result")
         results = commands.finish(plan, tile, block, self.machine, parameters, table, region)
-        self.emit(step.layer, chain(sums, results) if not block.beyond else commands.in_stretches(
+        self.emit(step.layer, chain(sums, results) if not block.beyond else in_stretches(
             computed, tile, there, self.machine, list(sums), list(results)))
         for feed in plan.chip.feeds:
             reader = step.layer + feed.ahead

@@ -1,4 +1,4 @@
-"""uint8 weights of which some leave int8: one layer, which adds what is beyond, equal to ONNX Runtime on any machine."""
+"""uint8 weights of which some leave int8: one layer, which adds what is beyond, on any machine, to the bit."""
 
 import numpy as np
 import pytest

@@ -10,7 +10,7 @@ from tests.support.machines import WINOGRAD_MACHINES
 from tests.support.random_layers import RESIDUALS, Shape, build_layer
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layout import LayerLayouts
-from tilewright.compiler.plan.algorithms import Algorithm, loop_nest, loop_nests
+from tilewright.compiler.plan.algorithms import Algorithm, kernel_runs, loop_nest, loop_nests
 from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.planner import cut_blocks, plan_layer
 from tilewright.compiler.plan.problem import Problem

@@ -77,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                                                      "corpus, or form/number")
     given = parser.parse_args(arguments)
     names = [name for name in given.rewriting or REWRITINGS if name not in given.without]
-    tasks = [task_of(given.seed, number, names, given.source) for number in range(given.first, given.first + given.count)]
+    numbers = range(given.first, given.first + given.count)
+    tasks = [task_of(given.seed, number, names, given.source) for number in numbers]
     total, start, number = Total(), time.monotonic(), itertools.count()
     try:
         for task, finding, applied in verdicts(tasks, given.jobs):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tilewright.compiler.schedule.loops import Sequence1D, follow, roll
+from tilewright.compiler.emit.loops import Sequence1D, follow, roll
 from tilewright.isa.program import Issue, Loop, Statement, issue
 
 
