@@ -182,10 +182,11 @@ class Layer:
     whether ONNX Runtime's own result is reproducible; where not, it computes in float and may differ by one level.
 
     ``kind`` says what is summed: ``conv`` a convolution, with its ``weights``, int8 of shape
-    (O, C // groups, kernel height, kernel width), or int16 with some beyond int8; ``average`` the window of each channel by itself, 1 / count being
-    part of the scale; ``pass`` nothing, acc = x + bias, for max pooling, ReLU or addition on their own.
-    ``groups`` is C for the latter two, and their ``weights`` None. So they are for a convolution with a ``factor``,
-    which takes its place and that of the bias; each half of it is a tap of the kernel, at one and the same pixel.
+    (O, C // groups, kernel height, kernel width), or int16 with some beyond int8; ``average`` the window of each
+    channel by itself, 1 / count being part of the scale; ``pass`` nothing, acc = x + bias, for max pooling, ReLU or
+    addition on their own. ``groups`` is C for the latter two, and their ``weights`` None. So they are for a convolution
+    with a ``factor``, which takes its place and that of the bias; each half of it is a tap of the kernel, at one and
+    the same pixel.
 
     ``bias``, int32 of shape (O,), holds the input's zero point already: x is the raw int8 value.
     ``pad_value`` is that zero point. ``conv_shape`` is the shape before the max pooling, ``out_shape`` after it.

@@ -37,9 +37,6 @@ Chosen by trial on the fast engine, of 0, 4, 6, 8, 12, 20 and 30: for LeNet-5 (b
 sizes), and ResNet50 at 64x64 (base, large), 8 beats 30 everywhere, by 3 % on the smallest and 0.01 % on the largest.
 """
 
-_TURN_OVERHEAD = 16
-"""The same of a turn of few tiles, whose sums are held for the products of weights beyond int8."""
-
 _RUN_OVERHEAD = 1
 """Bus cycles lost per run of bytes."""
 
@@ -99,10 +96,7 @@ def compute_cycles(problem: Problem, tile: Tile, block: WeightBlock) -> int:
     tiles, groups = slots_of(len(tile.rows.conv), len(tile.columns.conv), block.channels, nest, machine)
     # The last products of second channels follow the command.
     behind = machine.tiles if nest.winograd and machine.pairs_channels else 0
-    turns = -(-tiles // machine.tiles)
-    beyond = sum(turns * (mac_cycles(machine.tiles, 1, math.prod(map(len, rest)) + stretch.lead, machine) + behind
-                          + _TURN_OVERHEAD) for stretch in block.beyond for rest in stretch.rests)
-    return _STEP_OVERHEAD + max(mac_cycles(tiles, groups, block.steps, machine) + behind + beyond,
+    return _STEP_OVERHEAD + max(mac_cycles(tiles, groups, block.steps, machine) + behind,
                                post_cycles(tiles, groups, problem.layer, nest, machine))
 
 

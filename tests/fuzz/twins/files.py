@@ -3,7 +3,7 @@
 import onnx
 from onnx import helper
 
-from tests.fuzz.twins.draft import Draft
+from tests.fuzz.twins.draft import QUANTISATION, Draft
 
 __all__ = ["external", "in_functions", "other_opset", "renamed", "reordered", "unordered"]
 
@@ -63,10 +63,11 @@ _FUNCTIONS_FROM = 8
 
 
 def in_functions(draft: Draft) -> int:
-    """Put nodes, and each Q with the DQ that alone reads it, into functions of the model."""
+    """Put nodes of ONNX, and each Q with the DQ that alone reads it, into functions of the model."""
     readers, outputs, found = draft.readers(), draft.outputs, []
     for node in draft.graph.node:
-        if all(node.input) and len(node.output) == 1 and node.op_type != "Constant" and not any(
+        if (not node.domain or node.op_type in QUANTISATION) and node.op_type != "Constant" and all(
+                node.input) and len(node.output) == 1 and not any(
                 each.HasField("g") or each.graphs for each in node.attribute):
             behind = [reader for reader, _ in readers.get(node.output[0], ())]
             joins = node.op_type == "QuantizeLinear" and len(behind) == 1 and node.output[0] not in outputs \

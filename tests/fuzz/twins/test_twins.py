@@ -17,11 +17,7 @@ from tests.fuzz.twins.tasks import Task, task_of, tried
 from tests.support.exactness import random_inputs
 from tilewright.compiler.passes.pass_order import compile_network
 
-NOT_YET = {"split by outputs", "turned", "reshape"}
-"""Rewritings that still cost cycles in some places: `make fuzz` applies them too."""
-
 _SEED = 777
-_HELD = sorted(REWRITINGS.keys() - NOT_YET)
 _PLACES = {"own pairs": "mlperf-resnet8", "constants copied": "mlperf-kws", "com.microsoft": "mlperf-kws"}
 
 
@@ -38,12 +34,12 @@ def test_a_rewriting_changes_no_number_of_onnx_runtime(name, tmp_path):
 
 @pytest.mark.parametrize("number", range(20))
 def test_a_twin_has_the_values_and_the_cycles_of_its_plain_model(number):
-    task, finding, _ = tried(task_of(_SEED, number, _HELD))
+    task, finding, _ = tried(task_of(_SEED, number))
     assert not finding.fails, f"{task}: {finding.outcome}: {finding.text}"
 
 
 def test_twins_are_compared_and_not_only_made():
-    findings = [judge(each.source, each.steps)[0] for each in (task_of(_SEED, number, _HELD) for number in range(8))]
+    findings = [judge(each.source, each.steps)[0] for each in (task_of(_SEED, number) for number in range(8))]
     assert sum(each.factor > 0 for each in findings) >= 5
 
 
