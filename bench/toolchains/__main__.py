@@ -5,6 +5,7 @@ Environments, files and figures are kept; the first run installs some gigabytes 
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tilewright.bench.toolchains.environments import environment, network_files, written
@@ -33,7 +34,7 @@ def main() -> int:
         parser.error(error.sentence)
     networks, cells = given.network or list(NETWORKS), ToolCells.open()
     plain = {name: _plain(tools[0], name, cells) for name in networks}
-    found = [_figures(tool, networks, cells) for tool in tools if given.tool is None or tool.module in given.tool]
+    found = [_figures(tool, plain, cells) for tool in tools if given.tool is None or tool.module in given.tool]
     write_file(given.page, toolchains_page(found, networks, plain).encode())
     return any(cell.crashed for each in found for cell in each.cells.values())
 
@@ -46,16 +47,16 @@ def _plain(tool: QuantiserTool, network: str, cells: ToolCells) -> int:
     return cell.cycles
 
 
-def _figures(tool: QuantiserTool, networks: list[str], cells: ToolCells) -> ToolFigures:
+def _figures(tool: QuantiserTool, plain: Mapping[str, int], cells: ToolCells) -> ToolFigures:
     try:
         environment(tool)
     except ToolError as error:
         print(error, file=sys.stderr)
         return ToolFigures(tool, {}, str(error))
     found = {}
-    for network in networks:
+    for network, cycles in plain.items():
         for form, file in zip(tool.forms, written(tool, network), strict=True):
-            found[form.name, network] = cell = cells.of(file, form, network_files(network)[1])
+            found[form.name, network] = cell = cells.of(file, form, network_files(network)[1], cycles)
             shown = cell.unwritten or cell.invalid or cell.refused or cell.crashed or f"{cell.cycles:,} cycles"
             print(f"{tool.name}, {form.name}, {network}: {shown}"[:200], file=sys.stderr, flush=True)
     return ToolFigures(tool, found)

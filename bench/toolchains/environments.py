@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -42,14 +43,16 @@ def environment(tool: QuantiserTool) -> Path:
     ToolError
         If it cannot be installed.
     """
-    folder = _folder() / f"{tool.module}-{_digest(' '.join(tool.packages))}"
+    pins = _pins(tool)
+    folder = _folder() / f"{tool.module}-{_digest(' '.join(tool.packages) + _text(pins))}"
     python, done, failed = folder / "bin" / "python", folder / "installed", folder / "failed"
     if failed.is_file():
         raise ToolError(failed.read_text(encoding="utf-8"))
     if not done.is_file():
         _run([sys.executable, "-m", "venv", "--clear", str(folder)], tool.name)
         try:
-            _run([str(python), "-m", "pip", "install", "--disable-pip-version-check", "-q", *tool.packages], tool.name)
+            _run([str(python), "-m", "pip", "install", "--disable-pip-version-check", "-q", *tool.packages,
+                  *(["-c", str(pins)] if pins.is_file() else [])], tool.name)
         except ToolError as error:
             failed.write_text(str(error), encoding="utf-8")
             raise
@@ -82,7 +85,7 @@ def written(tool: QuantiserTool, network: str) -> list[Written]:
                       if (_WRITERS / name).is_file())
     forms: list[dict[str, Any]] = []
     for form in tool.forms:
-        made_from = json.dumps([sources, tool.packages, dict(form.arguments)], sort_keys=True)
+        made_from = json.dumps([sources, tool.packages, _text(_pins(tool)), dict(form.arguments)], sort_keys=True)
         target = model.parent / f"{tool.module}-{_digest(made_from)}.onnx"
         forms.append({"arguments": dict(form.arguments), "target": str(target)})
     missing = [each for each in forms if not _is_there(Path(each["target"]))]
@@ -98,6 +101,15 @@ def written(tool: QuantiserTool, network: str) -> list[Written]:
             if not _is_there(target):
                 target.with_suffix(".error").write_text(said or "wrote nothing", encoding="utf-8")
     return [_result(Path(each["target"])) for each in forms]
+
+
+def _pins(tool: QuantiserTool) -> Path:
+    """Return the list of every package of the tool's environment, with its version, as pip takes it."""
+    return _WRITERS.with_name("pins") / f"{tool.module}.txt"
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def _is_there(target: Path) -> bool:
@@ -128,7 +140,14 @@ def _run(command: list[str], name: str, *, may_fail: bool = False) -> str:
                               cwd=_folder(), check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolError(f"Environment of {name} could not be used: {error}") from error
-    last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "")[:300]
+    cause = _cause(done.stderr)
     if done.returncode and not may_fail:
-        raise ToolError(f"Environment of {name} could not be installed: {last}")
-    return last if done.returncode else ""
+        raise ToolError(f"Environment of {name} could not be installed: {cause}")
+    return cause if done.returncode else ""
+
+
+def _cause(said: str) -> str:
+    """Return the first line that pip calls an error, else the last line, without the name of a host."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    found = next((line for line in lines if line.startswith("ERROR:")), lines[-1] if lines else "")
+    return re.sub(r"https?://\S+", "…", found)[:300]

@@ -3,11 +3,12 @@
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 
 from tilewright.bench.figure_store import source_digest
 from tilewright.bench.toolchains.environments import Written
@@ -27,6 +28,7 @@ from tilewright.tools.toolchain import cache_folder
 
 __all__ = ["ToolCell", "ToolCells"]
 
+_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 _LARGE = 0.1
 """Of all cycles: smaller causes are not named."""
 
@@ -45,7 +47,9 @@ class ToolCell:
     why : str
         What takes the cycles that are on the host core.
     calibrated : bool
-        Whether it was run with ``--calibrate``.
+        Whether it was run with ``--calibrate``, since the file leaves something in float.
+    alone : int
+        Cycles without ``--calibrate`` of a file that was run with it; 0 if it was not tried, or refused.
     """
 
     unwritten: str = ""
@@ -56,6 +60,7 @@ class ToolCell:
     layers: int = 0
     why: str = ""
     calibrated: bool = False
+    alone: int = 0
 
     @property
     def counts(self) -> bool:
@@ -63,11 +68,15 @@ class ToolCell:
         return not self.unwritten and not self.invalid
 
     def keeps(self, form: WrittenForm, plain: int) -> bool | None:
-        """Tell whether it is within the form's limit; None if it has none or does not count."""
-        limit = LIMITS[form.limit]
+        """Tell whether it is within its limit; None if it has none or does not count."""
+        limit = self.limit(form)
         if limit is None or not self.counts:
             return None
         return bool(self.cycles) and self.cycles <= limit * plain
+
+    def limit(self, form: WrittenForm) -> float | None:
+        """Return the form's limit; that of partly quantised files if it was run with ``--calibrate``."""
+        return LIMITS["partly" if self.calibrated and form.limit == "int8" else form.limit]
 
 
 @dataclass(slots=True)
@@ -81,8 +90,11 @@ class ToolCells:
         """Return the cells of the sources as they are."""
         return cls(source_digest() + _digest_of_front_end())
 
-    def of(self, file: Written, form: WrittenForm, samples: Path) -> ToolCell:
-        """Return the cell of a file, measured now or before."""
+    def of(self, file: Written, form: WrittenForm, samples: Path, plain: int | None = None) -> ToolCell:
+        """Return the cell of a file, measured now or before.
+
+        One that is above its limit of the ``plain`` cycles and leaves something in float is run with ``--calibrate``.
+        """
         if file.error:
             return ToolCell(unwritten=file.error)
         kept = cache_folder() / "toolchains" / "cells" / f"{file.path.parent.name}-{file.path.stem}-{form.limit}.json"
@@ -90,34 +102,64 @@ class ToolCells:
             found = json.loads(kept.read_text(encoding="utf-8"))
             if found.pop("sources") == self.sources:
                 return ToolCell(**found)
-        cell = _measured(file.path, samples, calibrates=form.limit == "partly")
+        cell = _measured(file.path, samples, form, plain)
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_file(kept, json.dumps({**asdict(cell), "sources": self.sources}).encode())
         return cell
 
 
-def _measured(path: Path, samples: Path, *, calibrates: bool) -> ToolCell:
+def _measured(path: Path, samples: Path, form: WrittenForm, plain: int | None) -> ToolCell:
     try:
         run = session(path)
         run.run(None, {run.get_inputs()[0].name: np.load(samples)["image"][:1]})
     except (*ONNX_RUNTIME_ERRORS, Error) as error:
-        return ToolCell(invalid=str(error).splitlines()[0][:300])
-    found = _tried(lambda: _predicted(path, samples if calibrates else None))
-    if calibrates and "already quantised" in str(found.get("refused", "")):
-        found = _tried(lambda: _predicted(path, None))
-    return ToolCell(**found)
+        return ToolCell(invalid=str(error).splitlines()[0].replace(f"{path.parent}/", "")[:300])
+    cell = ToolCell(**_tried(lambda: _predicted(path, None)))
+    if plain is None or form.limit not in ("int8", "partly") or cell.keeps(form, plain) or not _leaves_float(path):
+        return cell
+    return replace(ToolCell(**_tried(lambda: _predicted(path, samples))), calibrated=True, alone=cell.cycles)
+
+
+def _leaves_float(path: Path) -> bool:
+    """Tell whether ``--calibrate`` has something to quantise in a file."""
+    try:
+        return bool(find_model(str(path), Silence()).in_float)
+    except Error:
+        return True
 
 
 def _predicted(path: Path, samples: Path | None) -> dict[str, Any]:
     source = find_model(str(path), Silence(), calibrate=samples)
     report = predict_model(source, Design(machine=preset(DEFAULT_MACHINE)), BEST, Silence()).report
-    return {"cycles": report.cycles, "layers": len(report.layers), "why": _why(report),
-            "calibrated": samples is not None}
+    return {"cycles": report.cycles, "layers": len(report.layers), "why": _why(report, source.path)}
 
 
-def _why(report: Report) -> str:
-    return "; ".join(f"{round(100 * cause.share)} % {cause.operator}: {cause.reason}"
-                     for cause in report.core_share.causes if cause.share > _LARGE)
+def _why(report: Report, path: Path) -> str:
+    """Return what the host core spends its cycles with, and products that int8 does not hold."""
+    said = [f"{round(100 * cause.share)} % {cause.operator}: {cause.reason}"
+            for cause in report.core_share.causes if cause.share > _LARGE]
+    if count := _beyond_int8(path):
+        said.append(f"weights of {count} products less their zero point leave int8, so channels are computed twice")
+    return "; ".join(said)
+
+
+def _beyond_int8(path: Path) -> int:
+    """Return how many products of a model in normal form have weights that int8 does not hold."""
+    graph = onnx.load(path).graph
+    given = {tensor.name: tensor for tensor in graph.initializer}
+    pairs = {node.output[0]: tuple(node.input)[::2] for node in graph.node if node.op_type == "DequantizeLinear"}
+    found = [(node.input[3], node.input[5]) if node.op_type.startswith("QLinear") else pairs.get(node.input[1], ())
+             for node in graph.node if node.op_type.removeprefix("QLinear") in _PRODUCTS]
+    return sum(len(pair) == 2 and all(name in given for name in pair)
+               and _leaves_int8(*(onnx.numpy_helper.to_array(given[name]) for name in pair)) for pair in found)
+
+
+def _leaves_int8(levels: np.ndarray, zero: np.ndarray) -> bool:
+    """Tell whether weights of one zero point less it are beyond int8."""
+    if zero.size > 1 or levels.dtype.itemsize > 1:
+        return False
+    found = levels.astype(np.int16) - zero.astype(np.int16)
+    return bool(found.size and (found.min() < -128 or found.max() > 127))
 
 
 def _tried(predict: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from tilewright.bench.toolchains.tool_cells import ToolCell
 from tilewright.bench.toolchains.tool_list import LIMITS, QuantiserTool, WrittenForm
+from tilewright.bench.toolchains.writers.networks import ATTENTION
+from tilewright.isa.machine import DEFAULT_MACHINE
 from tilewright.tools.markdown import digits, table
 from tilewright.tools.templates import render
 
@@ -25,41 +27,85 @@ class ToolFigures:
 
 def toolchains_page(found: Sequence[ToolFigures], networks: Sequence[str], plain: Mapping[str, int]) -> str:
     """Return the page; ``plain`` are the cycles of each network from plain quantize_static."""
-    judged = [(each, form, network, each.cells[form.name, network]) for each in found if not each.missing
+    there = [each for each in found if not each.missing]
+    judged = [_Judged(each.tool, form, network, each.cells[form.name, network], plain[network]) for each in there
               for form in each.tool.forms for network in networks]
-    limited = [cell.keeps(form, plain[network]) for _, form, network, cell in judged]
-    over = [_over(each.tool, form, network, cell, plain) for each, form, network, cell in judged
-            if cell.keeps(form, plain[network]) is False]
-    return render(_TEMPLATE, tools=[_section(each, networks, plain) for each in found if not each.missing],
-                  missing=[each for each in found if each.missing], over=over, names=", ".join(networks),
-                  within=limited.count(True), limited=len(limited) - limited.count(None), limits=LIMITS,
+    counted = [each for each in judged if each.network not in ATTENTION]
+    aside = [each for each in judged if each.network in ATTENTION]
+    return render(_TEMPLATE, tools=[_section(each, networks, judged) for each in there],
+                  missing=[each for each in found if each.missing], names=", ".join(networks),
+                  score=_score(counted), aside=_score(aside) if aside else None,
+                  apart=" and ".join(name for name in networks if name in ATTENTION),
+                  over=_grouped(counted), over_aside=_grouped(aside), limits=LIMITS, machine=DEFAULT_MACHINE,
                   plain=table(("network", *networks), [("cycles", *(digits(plain[name]) for name in networks))]),
-                  unwritten=[(each.tool.name, form.name, network, cell.unwritten or cell.invalid)
-                             for each, form, network, cell in judged if not cell.counts])
+                  unwritten=_unwritten(judged))
 
 
-def _section(each: ToolFigures, networks: Sequence[str], plain: Mapping[str, int]) -> dict[str, str]:
-    rows = [(form.name, form.limit, *(_shown(each.cells[form.name, name], form, plain[name]) for name in networks))
-            for form in each.tool.forms]
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A cell in its place, beside the cycles of the plain file."""
+
+    tool: QuantiserTool
+    form: WrittenForm
+    network: str
+    cell: ToolCell
+    plain: int
+
+    @property
+    def kept(self) -> bool | None:
+        return self.cell.keeps(self.form, self.plain)
+
+    @property
+    def factor(self) -> str:
+        if self.cell.cycles:
+            return f"{self.cell.cycles / self.plain:,.2f}" + ("ᶜ" if self.cell.calibrated else "")
+        return "refused" if self.cell.refused else "crash"
+
+    @property
+    def reason(self) -> str:
+        cell = self.cell
+        if not cell.cycles:
+            return cell.refused or cell.crashed
+        return cell.why or f"No layer of weight is on the core; {cell.layers} layers"
+
+
+def _score(judged: Sequence[_Judged]) -> dict[str, int]:
+    """Return how many files have a limit, are within it, and of those are so with ``--calibrate`` alone."""
+    limited = [each for each in judged if each.kept is not None]
+    return {"limited": len(limited), "within": sum(bool(each.kept) for each in limited),
+            "calibrated": sum(bool(each.kept) and each.cell.calibrated and each.form.limit == "int8"
+                              for each in limited)}
+
+
+def _section(each: ToolFigures, networks: Sequence[str], judged: Sequence[_Judged]) -> dict[str, str]:
+    cells = {(one.form.name, one.network): _shown(one) for one in judged if one.tool is each.tool}
+    rows = [(form.name, form.limit, *(cells[form.name, name] for name in networks)) for form in each.tool.forms]
     return {"name": each.tool.name, "packages": ", ".join(f"`{name}`" for name in each.tool.packages),
             "table": table(("form", "limit", *networks), rows)}
 
 
-def _shown(cell: ToolCell, form: WrittenForm, plain: int) -> str:
-    if not cell.counts:
+def _shown(each: _Judged) -> str:
+    if not each.cell.counts:
         return "–"
-    if not cell.cycles:
-        return "**refused**" if cell.refused else "**crash**"
-    text = f"{cell.cycles / plain:,.2f}"
-    return f"**{text}**" if cell.keeps(form, plain) is False else text
+    return f"**{each.factor}**" if each.kept is False else each.factor
 
 
-def _over(tool: QuantiserTool, form: WrittenForm, network: str, cell: ToolCell,
-          plain: Mapping[str, int]) -> dict[str, str]:
-    if not cell.cycles:
-        why = cell.refused or cell.crashed
-        factor = "refused" if cell.refused else "crash"
-    else:
-        factor = f"{cell.cycles / plain[network]:,.2f}"
-        why = cell.why or f"no layer of weight is on the core; {cell.layers} layers"
-    return {"tool": tool.name, "form": form.name, "network": network, "factor": factor, "why": why}
+def _grouped(judged: Sequence[_Judged]) -> list[dict[str, str]]:
+    """Return the cells above their limit, those of one tool, network and reason together."""
+    groups: dict[tuple[str, str, str], list[_Judged]] = {}
+    for each in judged:
+        if each.kept is False:
+            groups.setdefault((each.tool.name, each.network, each.reason), []).append(each)
+    return [{"tool": tool, "network": network, "why": why.rstrip("."),
+             "forms": "; ".join(f"{each.form.name} **{each.factor}**" for each in cells)}
+            for (tool, network, why), cells in groups.items()]
+
+
+def _unwritten(judged: Sequence[_Judged]) -> list[dict[str, str]]:
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for each in judged:
+        if not each.cell.counts:
+            key = (each.tool.name, each.form.name, each.cell.unwritten or each.cell.invalid)
+            groups.setdefault(key, []).append(each.network)
+    return [{"tool": tool, "form": form, "networks": ", ".join(networks), "why": why}
+            for (tool, form, why), networks in groups.items()]

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["NETWORKS", "SHAPES", "Builder", "Weights", "samples"]
+__all__ = ["ATTENTION", "NETWORKS", "SHAPES", "Builder", "Weights", "samples"]
 
 _SAMPLES = 16
 _BIAS = 0.1
@@ -169,6 +169,9 @@ NETWORKS: dict[str, Callable[[Builder, X], X]] = {
     "residual": _residual, "depthwise": _depthwise, "keywords": _keywords, "unet": _unet, "detector": _detector,
     "vit": _vit}
 """By name: a function of a builder and the input."""
+
+ATTENTION = frozenset({"vit"})
+"""Names of those that need attention and LayerNorm."""
 
 SHAPES = {"residual": (1, 3, 32, 32), "depthwise": (1, 3, 32, 32), "keywords": (1, 40, 96), "unet": (1, 1, 32, 32),
           "detector": (1, 3, 64, 64), "vit": (1, 3, 32, 32)}

@@ -12,6 +12,7 @@ from onnxruntime.quantization import (
     CalibrationMethod,
     QuantFormat,
     QuantType,
+    quant_pre_process,
     quantize_dynamic,
     quantize_static,
 )
@@ -32,20 +33,29 @@ class _Samples(CalibrationDataReader):
 def quantised(work: Work, target: Path) -> None:
     """Write a network through ``quantize_static``, or ``quantize_dynamic`` if ``dynamic`` is among the arguments."""
     given = dict(work.arguments)
-    given.pop("optimised", None)
+    for key in ("optimised", "external"):
+        given.pop(key, None)
     if opset := given.pop("opset", None):
         source = target.with_suffix(".opset.onnx")
         onnx.save(onnx.version_converter.convert_version(onnx.load(work.model), opset), source)
     else:
         source = work.model
+    if given.pop("prepared", False):
+        prepared = target.with_suffix(".prepared.onnx")
+        quant_pre_process(str(source), str(prepared))
+        source = prepared
     types = {key: QuantType[given.pop(key)] for key in ("activation_type", "weight_type") if key in given}
     if given.pop("dynamic", False):
         quantize_dynamic(source, target, **types, **given)
         return
-    if "first_and_last_excluded" in given:
-        del given["first_and_last_excluded"]
-        named = [node.name for node in onnx.load(source).graph.node if node.op_type in ("Conv", "Gemm", "MatMul")]
+    nodes = onnx.load(source).graph.node
+    named = [node.name for node in nodes if node.op_type in ("Conv", "Gemm", "MatMul")]
+    if given.pop("first_and_last_excluded", False):
         given["nodes_to_exclude"] = [named[0], named[-1]]
+    if given.pop("middle_excluded", False):
+        given["nodes_to_exclude"] = [named[len(named) // 2]]
+    if left := given.pop("left", None):
+        given["op_types_to_quantize"] = sorted({node.op_type for node in nodes} - set(left))
     quantize_static(source, target, _Samples(work), quant_format=QuantFormat[given.pop("quant_format", "QDQ")],
                     calibrate_method=CalibrationMethod[given.pop("calibrate_method", "MinMax")], **types, **given)
 
@@ -60,6 +70,9 @@ def _write(work: Work) -> None:
             options.optimized_model_filepath = str(work.target)
             options.log_severity_level = 3
             onnxruntime.InferenceSession(plain, options, providers=["CPUExecutionProvider"])
+        elif work.arguments.get("external"):
+            onnx.save(onnx.load(plain), work.target, save_as_external_data=True, size_threshold=256,
+                      location=work.target.with_suffix(".data").name)
         else:
             shutil.copy(plain, work.target)
 

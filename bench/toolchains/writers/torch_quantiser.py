@@ -79,6 +79,31 @@ class _FakeProduct(nn.Module):
         return self.behind(self.layer._conv_forward(x, weights, self.layer.bias))
 
 
+class _Fixed(nn.Module):
+    """Quantise by ranges that no longer change."""
+
+    def __init__(self, fake: FakeQuantize) -> None:
+        super().__init__()
+        self.register_buffer("scale", fake.scale.detach().clone())
+        self.register_buffer("zero", fake.zero_point.detach().clone().to(torch.int32))
+        self._axis, self._low, self._high = fake.ch_axis, fake.quant_min, fake.quant_max
+        self._by_channel = self.scale.numel() > 1
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self._by_channel:
+            return torch.fake_quantize_per_channel_affine(x, self.scale, self.zero, self._axis, self._low, self._high)
+        return torch.fake_quantize_per_tensor_affine(x, self.scale, self.zero, self._low, self._high)
+
+
+def _fix(module: nn.Module) -> None:
+    """Replace what observes ranges in a module by what keeps them."""
+    for name, child in module.named_children():
+        if isinstance(child, FakeQuantize):
+            setattr(module, name, _Fixed(child))
+        else:
+            _fix(child)
+
+
 def _write(work: Work) -> None:
     given = dict(work.arguments)
     example = torch.zeros(SHAPES[work.network])
@@ -91,6 +116,8 @@ def _write(work: Work) -> None:
     calibrated(network, work.samples)
     network.apply(torch.ao.quantization.disable_observer)
     network.eval()
+    if dynamo:      # Its exporter takes no module that counts its calls; what ranges have come to is left.
+        _fix(network)
     torch.onnx.export(network, (example,), str(work.target), input_names=["image"], output_names=["output"],
                       opset_version=opset, dynamo=dynamo)
 

@@ -127,7 +127,43 @@ def test_the_page_names_each_cell_over_its_limit_with_its_reason():
     assert "**1 of 3 files are within their limit.**" in page
     assert "| good | int8 | 1.10 |" in page
     assert "| slow | int8 | **7.00** |" in page
-    assert "- Own, slow, a: **7.00**. 90 % Mul: odd." in page
-    assert "- Own, refused, a: **refused**. It is of no form." in page
+    assert "- Own, a: slow **7.00**. 90 % Mul: odd." in page
+    assert "- Own, a: refused **refused**. It is of no form." in page
     assert "- Own, invalid, a: no kernel" in page
     assert "- Gone (none==1): no package" in page
+
+
+def test_what_is_left_in_float_is_run_with_calibrate_and_keeps_the_limit_of_that(cache, monkeypatch):
+    asked = []
+
+    def predicted(path, samples):
+        asked.append(samples)
+        return {"cycles": 9000 if samples is None else 1200}
+
+    monkeypatch.setattr(tool_cells, "_predicted", predicted)
+    monkeypatch.setattr(tool_cells, "_leaves_float", lambda path: True)
+    model, images = network_files("keywords")
+    cell = ToolCells.open().of(Written(model), _TOOL.forms[0], images, 1000)
+    assert asked == [None, images]
+    assert (cell.cycles, cell.alone, cell.calibrated) == (1200, 9000, True)
+    assert cell.limit(_TOOL.forms[0]) == 1.3
+    assert cell.keeps(_TOOL.forms[0], 1000) is True
+    monkeypatch.setattr(tool_cells, "_leaves_float", lambda path: False)
+    whole = ToolCells.open().of(Written(model), WrittenForm(name="partly", limit="partly"), images, 1000)
+    assert (whole.cycles, whole.calibrated) == (9000, False)
+
+
+def test_networks_with_attention_are_counted_apart():
+    tool = replace(_TOOL, forms=(WrittenForm(name="good"),))
+    cells = {("good", "residual"): ToolCell(cycles=1000), ("good", "vit"): ToolCell(cycles=9000, why="80 % Softmax")}
+    page = toolchains_page([ToolFigures(tool, cells)], ["residual", "vit"], {"residual": 1000, "vit": 1000})
+    assert "**1 of 1 files are within their limit.**" in page
+    assert "0 of 1 are within their limit" in page
+    assert page.index("## Above their limit, with attention") < page.index("- Own, vit: good **9.00**. 80 % Softmax.")
+
+
+@pytest.mark.parametrize(("levels", "zero", "beyond"), [
+    (np.uint8([0, 255]), np.uint8([128]), False), (np.uint8([0, 255]), np.uint8([120]), True),
+    (np.int8([-128, 127]), np.int8([-3]), True), (np.int8([-128, 127]), np.int8([0]), False)])
+def test_weights_that_leave_int8_are_found(levels, zero, beyond):
+    assert tool_cells._leaves_int8(levels, zero) is beyond
