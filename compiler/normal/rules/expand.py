@@ -10,7 +10,6 @@ from tilewright.compiler.normal.values import attribute, constant, is_constant
 
 __all__ = ["EXPAND", "EXPAND_ALL"]
 
-_NCHW, _NHWC = [0, 3, 1, 2], [0, 2, 3, 1]
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 _TRIPLES = {"QLinearConv": 2, "QLinearMatMul": 2, "QGemm": 2, "QLinearAdd": 2, "QLinearMul": 2, "QLinearSigmoid": 1,
             "QLinearLeakyRelu": 1, "QLinearAveragePool": 1, "QLinearGlobalAveragePool": 1, "QLinearSoftmax": 1}
@@ -19,13 +18,18 @@ _TRIPLES = {"QLinearConv": 2, "QLinearMatMul": 2, "QGemm": 2, "QLinearAdd": 2, "
 _ON_INTEGERS = ("QLinearConv", "QLinearMatMul")
 """Operators that the host core computes as they are, on integers, where the datapath does not."""
 
+_POOL = "NhwcMaxPool"
+"""MaxPool of levels with channels last."""
+
+_RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Gather", "Expand")
 _LAYOUT = ("channels_last", "opset")
 _SOFTMAX_OPSET = 13
 
 
 def _apply(edit: Edit) -> int:
     mixed = _mixed(edit)
-    return sum(_expanded(edit, node) for node in edit.nodes() if _expands(edit, node, mixed))
+    return sum(_turned_pool(edit, node) if node.op_type == _POOL else _expanded(edit, node)
+               for node in edit.nodes() if node.op_type == _POOL or _expands(edit, node, mixed))
 
 
 def _apply_all(edit: Edit) -> int:
@@ -123,9 +127,9 @@ def _expanded(edit: Edit, node: ir.Node) -> bool:
     if to[0] is not None and to[1] is None:
         to[1] = edit.constant(np.zeros((), like), f"{node.outputs[0].name}:zero")
     turned = bool(attribute(node, "channels_last", 0))
+    rank = _rank(node, data)
     if turned:
-        data[0] = edit.insert(node, "Transpose", data[:1], {"perm": _NCHW})
-        data[0].type = node.inputs[0].type if node.inputs[0] is not None else None
+        data[0] = _channels_first(edit, node, rank)
     floats = [_real(edit, node, name, data[index:index + 3], index) for index in range(0, len(data), 3)]
     if bias is not None:
         real = _bias(edit, node, bias, data)
@@ -140,11 +144,53 @@ def _expanded(edit: Edit, node: ir.Node) -> bool:
     new = value if to[0] is None else edit.insert(node, "QuantizeLinear", [value, *to])
     if turned:
         new.type = old.type
-        new = edit.insert(node, "Transpose", [new], {"perm": _NHWC})
+        new = edit.insert(node, "Transpose", [new], {"perm": [0, *range(2, rank), 1]})
     new.type, new.shape = old.type, old.shape
     edit.replace(node, new)
     maker.name = node.name
     return True
+
+
+def _turned_pool(edit: Edit, node: ir.Node) -> bool:
+    """Replace an ``NhwcMaxPool`` by a MaxPool between two Transposes."""
+    rank, old = _rank(node, []), node.outputs[0]
+    new = edit.insert(node, "MaxPool", [_channels_first(edit, node, rank)], like=node.name or old.name)
+    maker = new.producer()
+    assert maker is not None
+    maker.attributes.update(node.attributes)
+    new.type = old.type
+    new = edit.insert(node, "Transpose", [new], {"perm": [0, *range(2, rank), 1]})
+    new.type, new.shape = old.type, old.shape
+    edit.replace(node, new)
+    return True
+
+
+def _channels_first(edit: Edit, node: ir.Node, rank: int) -> ir.Value:
+    """Add the Transpose of a node's first input from channels last."""
+    found = edit.insert(node, "Transpose", node.inputs[:1], {"perm": [0, rank - 1, *range(1, rank - 1)]})
+    found.type = None if node.inputs[0] is None else node.inputs[0].type
+    return found
+
+
+def _rank(node: ir.Node, data: list[ir.Value | None]) -> int:
+    """Return the rank of what a node takes first; 4 where nothing before it tells.
+
+    Its weights, window or shape tell it, or those of what makes it from tensors of its own rank.
+    """
+    weights = data[3] if node.op_type == "QLinearConv" and len(data) > 3 else None
+    if weights is not None and weights.const_value is not None:
+        return len(weights.const_value.shape)
+    window, maker = attribute(node, "kernel_shape", ()), node
+    while not window and maker is not None and maker.inputs and maker.inputs[0] is not None:
+        if maker.inputs[0].shape is not None and maker.op_type not in _RESHAPES:
+            return len(maker.inputs[0].shape)
+        before = maker.inputs[0].producer()
+        if before is None or before.op_type in _RESHAPES:
+            return 4
+        if turn := attribute(before, "perm"):
+            return len(turn)
+        window, maker = attribute(before, "kernel_shape", ()), before
+    return len(window) + 2 if window else 4
 
 
 def _zero_like(data: list[ir.Value | None]) -> np.dtype | None:
@@ -188,5 +234,6 @@ EXPAND_ALL = Rule("expand", "Integer operators but for products of two computed 
 """What the compiler applies in the place of EXPAND: behind it there is one form of each operator."""
 
 EXPAND = Rule("expand", "QLinear operators of mixed types, with channels last, or of a constant operand are operators "
-              "on floats between DQ and Q", "that is their definition (ONNX; ContribOperators.md of ONNX Runtime), and "
-              "ONNX Runtime fuses it again", _apply)
+              "on floats between DQ and Q; NhwcMaxPool is MaxPool between Transposes",
+              "that is their definition (ONNX; ContribOperators.md of ONNX Runtime), and ONNX Runtime fuses it again",
+              _apply)

@@ -27,13 +27,14 @@ from tilewright.compiler.normal.rules.pairs import PAIRS, ROUND_TRIPS
 from tilewright.compiler.normal.rules.plain import PLAIN
 from tilewright.compiler.normal.rules.repeats import PIXELS, REPEATS
 from tilewright.compiler.normal.rules.storage import STORAGE
+from tilewright.compiler.normal.rules.turns import TURNS
 from tilewright.compiler.normal.rules.weight_levels import BLOCKS, WEIGHT_LEVELS
 from tilewright.compiler.normal.types import fill_shapes, fill_types
 
 __all__ = ["RULES", "SHAPED_RULES", "NormalForm", "normalise", "without_integer_operators"]
 
 RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, IMAGES, EXPAND, PLAIN, CONSTANTS, WEIGHT_LEVELS, BLOCKS, BIASES, IDLE,
-                           STORAGE, PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
+                           TURNS, STORAGE, PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
 """In this order, again and again: what makes Q and DQ plain comes before what compares them, and one Q goes before a
 move before another goes inside it."""
 
