@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # NNCF compresses the weights of a convolution into a model that no ONNX Runtime runs.
 #
-# Surprise: compress_weights (weights alone, int8) takes an ONNX model with a Conv without a word, reports "int8_sym, per-channel,
+# Surprise: compress_weights (weights alone, int8) takes an ONNX model with a Conv, reports "int8_sym, per-channel,
 #   100 %", and the model that it returns passes ONNX's checker. But the DequantizeLinear of the kernel has a scale of three
 #   dimensions, (outputs, 1, 1), beside the attribute axis; ONNX wants a vector there, and ONNX Runtime stops as it computes.
 # Why one guesses wrong: a MatMul in the place of the Conv gets a vector of scales and runs, and neither NNCF nor the checker, whose
@@ -16,6 +16,7 @@ trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/pip" install -q --disable-pip-version-check nncf==3.4.0 onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6
 cat > "$folder/conv.py" <<'PYTHON'
+import logging
 import sys
 
 import nncf
@@ -48,6 +49,7 @@ def outcome(content):
         return "fails: " + str(error).split("Status Message: ")[-1].splitlines()[0][-120:]
 
 
+nncf.set_log_level(logging.ERROR)
 print("nncf", nncf.__version__, "onnx", onnx.__version__, "onnxruntime", onnxruntime.__version__)
 changed = False
 for kernel in (1, 3):
