@@ -29,6 +29,7 @@ from tilewright.tools.toolchain import cache_folder
 __all__ = ["ToolCell", "ToolCells"]
 
 _PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+_LETTERS = 240
 _LARGE = 0.1
 """Of all cycles: smaller causes are not named."""
 
@@ -113,7 +114,10 @@ def _measured(path: Path, samples: Path, form: WrittenForm, plain: int | None) -
         run = session(path)
         run.run(None, {run.get_inputs()[0].name: np.load(samples)["image"][:1]})
     except (*ONNX_RUNTIME_ERRORS, Error) as error:
-        return ToolCell(invalid=str(error).splitlines()[0].replace(f"{path.parent}/", "")[:300])
+        text = str(error).splitlines()[0].replace(str(path), "the file")
+        for before in ("Status Message: ", "&) ", ", Error "):      # ONNX Runtime says the cause last.
+            text = text.rpartition(before)[2]
+        return ToolCell(invalid=text[:_LETTERS])
     cell = ToolCell(**_tried(lambda: _predicted(path, None)))
     if plain is None or form.limit not in ("int8", "partly") or cell.keeps(form, plain) or not _leaves_float(path):
         return cell
@@ -139,7 +143,10 @@ def _why(report: Report, path: Path) -> str:
     said = [f"{round(100 * cause.share)} % {cause.operator}: {cause.reason}"
             for cause in report.core_share.causes if cause.share > _LARGE]
     if count := _beyond_int8(path):
-        said.append(f"weights of {count} products less their zero point leave int8, so channels are computed twice")
+        said.append(f"Weights of {count} products less their zero point leave int8, so channels are computed twice")
+    if not said:
+        said = [f"{round(100 * layer.cycles / report.cycles)} % {layer.name!r}: a pass of its own over the tensor"
+                for layer in report.layers if layer.kind == "pass" and layer.cycles > _LARGE * report.cycles]
     return "; ".join(said)
 
 

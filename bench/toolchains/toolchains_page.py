@@ -107,5 +107,8 @@ def _unwritten(judged: Sequence[_Judged]) -> list[dict[str, str]]:
         if not each.cell.counts:
             key = (each.tool.name, each.form.name, each.cell.unwritten or each.cell.invalid)
             groups.setdefault(key, []).append(each.network)
-    return [{"tool": tool, "form": form, "networks": ", ".join(networks), "why": why}
-            for (tool, form, why), networks in groups.items()]
+    forms: dict[tuple[str, str, str], list[str]] = {}
+    for (tool, form, why), networks in groups.items():
+        forms.setdefault((tool, ", ".join(networks), why), []).append(form)
+    return [{"tool": tool, "form": "; ".join(names), "networks": networks, "why": why}
+            for (tool, networks, why), names in forms.items()]
