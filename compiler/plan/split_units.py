@@ -3,7 +3,8 @@
 Behind the requantisation of a layer come addition, value table and max pooling. Those up to the first that the machine
 lacks stay with the layer, whose result is a tensor of its own. From there on each is an operator of the host core
 (addition: a table of all pairs of int8), or, if the machine has it, a layer that copies. The values are the same.
-A layer of whole sums is one operator, ConvInteger.
+A layer of whole sums is one operator, ConvInteger. Weights beyond int8 are added up for as many pixels at a time as the
+array holds sums: a max pooling whose windows are not whole among them is a layer of its own.
 """
 
 import math
@@ -15,7 +16,7 @@ import numpy as np
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network, TensorInfo
 from tilewright.compiler.network.places import copy_layer
 from tilewright.compiler.network.reference import residual_table
-from tilewright.isa.machine import Machine
+from tilewright.isa.machine import LIMITS, Machine
 
 __all__ = ["split_units", "without_whole_sums"]
 
@@ -26,14 +27,12 @@ _UNITS = {"residual": "residual_adder", "table": "value_tables", "pool": "max_po
 def split_units(network: Network, machine: Machine) -> Network:
     """Return ``network`` with every layer that needs a unit which ``machine`` leaves out in parts that do not."""
     missing = [step for step, unit in _UNITS.items() if not getattr(machine, unit)]
-    if not missing and machine.whole_sums:
-        return network
-    return _split(network, _UnitSplit(network, missing, whole_sums=machine.whole_sums))
+    return _split(network, _UnitSplit(network, missing, whole_sums=machine.whole_sums, sums=machine.tiles))
 
 
 def without_whole_sums(network: Network) -> Network:
     """Return ``network`` with operators of the host core for every layer of whole sums."""
-    return _split(network, _UnitSplit(network, [], whole_sums=False))
+    return _split(network, _UnitSplit(network, [], whole_sums=False, sums=LIMITS["tiles"][1]))
 
 
 def _split(network: Network, split: "_UnitSplit") -> Network:
@@ -44,8 +43,8 @@ def _split(network: Network, split: "_UnitSplit") -> Network:
 class _UnitSplit:
     """Parts of layers, and the tensors and constants that they need besides those of the network."""
 
-    def __init__(self, network: Network, missing: list[str], *, whole_sums: bool = True) -> None:
-        self.missing, self.whole_sums = missing, whole_sums
+    def __init__(self, network: Network, missing: list[str], *, whole_sums: bool = True, sums: int) -> None:
+        self.missing, self.whole_sums, self.sums = missing, whole_sums, sums
         self.tensors = dict(network.tensors)
         self.constants = dict(network.constants)
 
@@ -57,9 +56,10 @@ class _UnitSplit:
             return [layer] if self.whole_sums else self._whole(layer)
         order = ("table", "residual", "pool") if layer.table_first else tuple(_UNITS)
         steps = [step for step in order if getattr(layer, step) is not None]
-        if not any(step in self.missing for step in steps):
+        apart = self.missing if _has_whole_windows(layer, self.sums) else [*self.missing, "pool"]
+        if not any(step in apart for step in steps):
             return [layer]
-        first = next(index for index, step in enumerate(steps) if step in self.missing)
+        first = next(index for index, step in enumerate(steps) if step in apart)
         behind: dict[str, Any] = dict.fromkeys(steps[first:]) | {"table_first": False}
         parts: list[AnyLayer] = []
         source = layer.input
@@ -179,6 +179,14 @@ class _UnitSplit:
         name = f"{layer.output}:{what}"
         self.tensors[name] = TensorInfo(name=name, shape=shape, scale=np.float32(1), zero_point=0)
         return name
+
+
+def _has_whole_windows(layer: Layer, sums: int) -> bool:
+    """Tell whether each window of a layer's max pooling lies among ``sums`` pixels that are added up at a time."""
+    if layer.pool is None or layer.weights is None or layer.weights.dtype == np.int8:
+        return True
+    pool = layer.pool
+    return pool.kernel == pool.strides == (2, 2) and not any(pool.pads) and sums >= math.prod(pool.kernel)
 
 
 def _is_copy(layer: Layer, steps: list[str]) -> bool:

@@ -36,8 +36,10 @@ def in_stretches(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machi
             yield from act
             continue
         for rows, columns in _turns(drafts, plan, machine):
-            yield from _added_up(plan, tile, block, stretch, _of_turn(mac, rows, columns, nest), sizes)
-            yield from _act_of_turn(act, rows, columns, plan)
+            written = _act_of_turn(act, rows, columns, plan)
+            if _writes(written):
+                yield from _added_up(plan, tile, block, stretch, _of_turn(mac, rows, columns, nest), sizes)
+                yield from written
 
 
 def _added_up(plan: LayerPlan, tile: Tile, block: WeightBlock, stretch: Stretch, drafts: Sequence[Draft],
@@ -125,8 +127,14 @@ def _act_of_stretch(drafts: Sequence[Draft], stretch: Stretch, plan: LayerPlan, 
     return _set(found, "set_stage", channel=block.first_channel + first) if plan.layer.stage is not None else found
 
 
-def _act_of_turn(drafts: Sequence[Draft], rows: range, columns: range, plan: LayerPlan) -> Iterator[Draft]:
-    """Yield the act commands for some tiles; a max pooling has its windows within them, and leaves the others out."""
+def _writes(drafts: Sequence[Draft]) -> bool:
+    """Tell whether act commands write anything: a max pooling may have no window within a turn at the tile's edge."""
+    window = next((each.operands for each in drafts if each.variant == "window"), None)
+    return window is None or min(window["rows"], window["width"]) > 0
+
+
+def _act_of_turn(drafts: Sequence[Draft], rows: range, columns: range, plan: LayerPlan) -> list[Draft]:
+    """Return the act commands for some tiles; a max pooling has its windows within them, and leaves the others out."""
     run, output = drafts[-1].operands, next(each.operands for each in drafts if each.variant == "set_output")
     side = 2 if plan.nest.winograd else 1
     y, x = side * rows.start, side * columns.start
@@ -137,5 +145,5 @@ def _act_of_turn(drafts: Sequence[Draft], rows: range, columns: range, plan: Lay
     if window is not None:
         found = _set(found, "window", rows=min(height // down, window["rows"] - y // down),
                      width=min(width // right, window["width"] - x // right))
-    yield from _with(found, rows=height, base=(run["base"] + y // down * output["row_step"]
-                                               + x // right * output["pixel_step"]))
+    return _with(found, rows=height, base=(run["base"] + y // down * output["row_step"]
+                                           + x // right * output["pixel_step"]))

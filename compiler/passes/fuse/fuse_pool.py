@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from tilewright.compiler.graph.graph import Graph
-from tilewright.compiler.graph.integer_operators import OneLayer, QConv, QMaxPool, QPass
+from tilewright.compiler.graph.integer_operators import OneLayer, QMaxPool, QPass
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.network.layers import MaxPooling
@@ -36,7 +34,7 @@ class FusePool(Pass):
             pool = MaxPooling(kernel=window.kernel, strides=window.strides, pads=window.pads)
             source = graph.producer(node.inputs[0])
             if not self.alone and source is not None and isinstance(source.operator, OneLayer) \
-                    and takes_pool(graph, source, node) and graph.only_reader(source.output) is node:
+                    and takes_pool(source) and graph.only_reader(source.output) is node:
                 fused = tightened(source, source.operator, node, node.operator).with_operator(pool=pool)
                 graph = graph.replaced((source, node), fused)
             else:
@@ -49,15 +47,7 @@ class FusePool(Pass):
             raise PassError(f"Max pooling must all be fused, not left as {', '.join(left)}")
 
 
-def takes_pool(graph: Graph, source: Node, pool: Node) -> bool:
-    """Tell whether a node becomes a layer that may end with the max pooling of ``pool``.
-
-    Weights beyond int8 are summed up a few pixels at a time: windows must be whole among them.
-    """
+def takes_pool(source: Node) -> bool:
+    """Tell whether a node becomes a layer that may end with max pooling."""
     operator = source.operator
-    if not isinstance(operator, OneLayer) or operator.residual is not None or operator.pool is not None:
-        return False
-    if not isinstance(operator, QConv) or graph.constants[source.inputs[1]].dtype == np.int8:
-        return True
-    window = pool.operator.exact_window if isinstance(pool.operator, QMaxPool) else None
-    return window is not None and window.kernel == window.strides == (2, 2) and not any(window.pads)
+    return isinstance(operator, OneLayer) and operator.residual is None and operator.pool is None

@@ -45,13 +45,13 @@ class RaiseAboveConcat(Pass):
         shapes = {len(graph.tensors[name].shape or ()) for name in concat.inputs}
         if isinstance(node.operator, QMaxPool) and (operator.axis != 0 or shapes != {4}):
             return False
-        return any(self._takes(graph, name, concat, node) for name in concat.inputs)
+        return any(self._takes(graph, name, concat) for name in concat.inputs)
 
-    def _takes(self, graph: Graph, name: str, concat: Node, moved: Node) -> bool:
+    def _takes(self, graph: Graph, name: str, concat: Node) -> bool:
         source = graph.producer(name)
         if source is None or graph.only_reader(name) is not concat:
             return False
-        return takes_pool(graph, source, moved) if self.moved is QMaxPool else isinstance(source.operator, Bounded)
+        return takes_pool(source) if self.moved is QMaxPool else isinstance(source.operator, Bounded)
 
 
 def _raised(graph: Graph, concat: Node, node: Node) -> tuple[Graph, list[Node]]:
