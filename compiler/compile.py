@@ -14,7 +14,8 @@ from tilewright.compiler.emit.elf import compile_elf, port_flags, wait_flags
 from tilewright.compiler.emit.loops import roll
 from tilewright.compiler.emit.manifest import LayerEntry, Manifest
 from tilewright.compiler.errors import UnsupportedModelError
-from tilewright.compiler.network.factor_images import with_factor_images
+from tilewright.compiler.network.factors.factor_images import with_factor_images
+from tilewright.compiler.network.factors.matrix_images import with_matrix_images
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network, TensorInfo
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.memory_map import MemoryPlan, plan_memory
@@ -165,8 +166,8 @@ def network_in_batch(network: Network, machine: Machine, options: Options, *, ke
 def fit_network(network: Network, machine: Machine, options: Options = BEST) -> tuple[Network, tuple[AnyPlan, ...]]:
     """Return ``network`` with layers that need too much of ``machine`` cut into parts, and how each is computed.
 
-    Before products by computed vectors stand the layers that write these as weights, and tables of floats are those of
-    their bytes.
+    Before products by computed vectors and matrices stand the layers that write these as weights, and tables of floats
+    are those of their bytes.
 
     Raises
     ------
@@ -174,7 +175,7 @@ def fit_network(network: Network, machine: Machine, options: Options = BEST) -> 
         If a layer does not fit even so, or the host core cannot compute it.
     """
     network = with_float_bytes(with_flat_tables(split_units(network, machine), machine), machine)
-    network = with_factor_images(network, machine)
+    network = with_matrix_images(with_factor_images(network, machine), machine)
     try:
         return network, _plan_network(network, machine, options)
     except DoesNotFitError:

@@ -298,6 +298,22 @@ INLINE void multiply(const int8_t *x, const int8_t *factors, const struct channe
             *y++ = requantize((uint32_t)((*x++ - x_zero) * sign * (factors[c] - zero)), &channels[c], to);
 }
 
+/* The products of pixels with the rows of a matrix, `row` bytes apart; zero points and sign as for multiply. */
+INLINE void multiply_matrix(const int8_t *x, int32_t inputs, const int8_t *matrix, int32_t row,
+                            const struct channel *channels, int8_t *y, struct shape out, int32_t x_zero, int32_t zero,
+                            int32_t sign, struct output to)
+{
+    for (int32_t i = 0; i < out.height * out.width; i++) {
+        for (int32_t c = 0; c < out.channels; c++) {
+            int32_t sum = 0;
+            for (int32_t k = 0; k < inputs; k++)
+                sum += (x[k] - x_zero) * (matrix[c * row + k] - zero);
+            *y++ = requantize((uint32_t)(sign * sum), &channels[c], to);
+        }
+        x += inputs;
+    }
+}
+
 /* The sum of two tensors, looked up: entry 256 * (y + 128) + other + 128. */
 INLINE void add_residual(int8_t *y, const int8_t *other, const int8_t *table, int32_t count)
 {

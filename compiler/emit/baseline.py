@@ -28,7 +28,16 @@ from tilewright.compiler.emit.baseline_constants import (
 from tilewright.compiler.emit.c import comment_text
 from tilewright.compiler.emit.c_core import call_text, core_function, shared_functions
 from tilewright.compiler.network.core_call import core_call
-from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network, Requantisation, Residual, Shape
+from tilewright.compiler.network.layers import (
+    AnyLayer,
+    CoreLayer,
+    Layer,
+    MatrixFactor,
+    Network,
+    Requantisation,
+    Residual,
+    Shape,
+)
 from tilewright.compiler.network.layout import Layout, layout_of
 from tilewright.compiler.network.reference import residual_table
 from tilewright.isa.memory import MAIN_BASE
@@ -274,7 +283,13 @@ def _sums(layer: Layer, source: Offset, target: Offset, places: _Places) -> Iter
     """Yield the call that sums and requantises."""
     channels = f"(const struct channel *)(MEMORY + {places.constants.channels:#x})"
     out, bounds = _shape(layer.conv_shape), _output(layer.requantisation)
-    if layer.factor is not None:
+    if isinstance(layer.factor, MatrixFactor):
+        matrix = layer.factor
+        row = places.layouts[matrix.tensor].pixel_step
+        yield (f"multiply_matrix({_at(source)}, {layer.in_shape[0]}, {_at(places.tensors[matrix.tensor])}, {row}, "
+               f"{channels}, {_at(target)}, {out}, {layer.pad_value}, {matrix.zero_point}, "
+               f"{-1 if matrix.negated else 1}, {bounds});")
+    elif layer.factor is not None:
         factor = layer.factor
         yield (f"multiply({_at(source)}, {_at(places.tensors[factor.tensor])}, {channels}, {_at(target)}, {out}, "
                f"{layer.pad_value}, {factor.zero_point}, {-1 if factor.negated else 1}, {bounds});")

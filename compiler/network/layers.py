@@ -37,6 +37,7 @@ __all__ = [
     "CoreLayer",
     "Kind",
     "Layer",
+    "MatrixFactor",
     "MaxPooling",
     "Network",
     "Pads",
@@ -115,7 +116,7 @@ class ChannelFactor:
     ``zero_point``; ``negated`` are their negatives, so that two int8 halves always hold the nine bits.
 
     ``weights`` and ``parameters`` name the tensors in which the same lie as ``ldw`` loads them for one machine
-    (``compiler.network.factor_images``), ``""`` as long as there are none; without zero point of the input, the
+    (``compiler.network.factors.factor_images``), ``""`` as long as there are none; without zero point of the input, the
     parameters are constants.
     """
 
@@ -129,6 +130,44 @@ class ChannelFactor:
     def halves(self) -> int:
         """Number of int8 weights that a factor takes."""
         return 1 if self.zero_point == 0 else 2
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The tensors that are loaded in place of constant weights and parameters."""
+        return tuple(name for name in (self.weights, self.parameters) if name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixFactor:
+    """A matrix that the network computes, and whose rows are the weights of a 1x1 convolution: one for each output.
+
+    The rows are the pixels of ``tensor``, int8 of (inputs, 1, outputs), each less the ``zero_point``; ``negated`` are
+    their negatives. A byte of the matrix and a constant always hold the nine bits: w - z = w + (-z), and for z = -128
+    z - w = ~w + (1 + z). With a zero point they are two taps of the kernel, at one and the same pixel.
+
+    ``weights`` and ``parameters`` name tensors as those of a :class:`ChannelFactor` do
+    (``compiler.network.factors.matrix_images``). The ``raw`` sums are those of these bytes, without the input's zero
+    point; with ``pairs``, the products of each two neighbouring weights are in them, as an array of inner products
+    leaves them.
+    """
+
+    tensor: str
+    zero_point: int
+    negated: bool = False
+    weights: str = ""
+    parameters: str = ""
+    raw: bool = False
+    pairs: bool = False
+
+    @property
+    def halves(self) -> int:
+        """Number of int8 weights that an element takes."""
+        return 1 if self.zero_point == 0 else 2
+
+    @property
+    def constant(self) -> int:
+        """The second of these weights."""
+        return 1 + self.zero_point if self.negated else -self.zero_point
 
     @property
     def images(self) -> tuple[str, ...]:
@@ -186,7 +225,7 @@ class Layer:
     channel by itself, 1 / count being part of the scale; ``pass`` nothing, acc = x + bias, for max pooling, ReLU or
     addition on their own. ``groups`` is C for the latter two, and their ``weights`` None. So they are for a convolution
     with a ``factor``, which takes its place and that of the bias; each half of it is a tap of the kernel, at one and
-    the same pixel.
+    the same pixel. It is a vector for a depthwise convolution, or a matrix for one of a single group.
 
     ``bias``, int32 of shape (O,), holds the input's zero point already: x is the raw int8 value.
     ``pad_value`` is that zero point. ``conv_shape`` is the shape before the max pooling, ``out_shape`` after it.
@@ -217,7 +256,7 @@ class Layer:
     pad_value: int = 0
     requantisation: Requantisation
     residual: Residual | None = None
-    factor: ChannelFactor | None = None
+    factor: ChannelFactor | MatrixFactor | None = None
     table: np.ndarray | None = None
     stage: StageUse | None = None
     unit: UnitUse | None = None
@@ -259,6 +298,8 @@ class Layer:
     @property
     def macs(self) -> int:
         """Multiply-accumulates of the ONNX operator, zeros of the padding included; 0 without weights."""
+        if isinstance(self.factor, MatrixFactor):
+            return 0 if self.factor.raw else math.prod(self.conv_shape) * self.in_shape[0]
         if self.factor is not None:
             return math.prod(self.conv_shape)
         if self.weights is None:

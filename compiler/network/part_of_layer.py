@@ -22,7 +22,7 @@ def part_of_layer(layer: Layer, rows: int, channels: int) -> Layer:
     rows : int
         Of ``layer.out_shape``, after max pooling.
     channels : int
-        Of the output; all of them unless the layer is a convolution of one group.
+        Of the output; all of them unless the layer is a convolution of one group with constant weights.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def part_of_layer(layer: Layer, rows: int, channels: int) -> Layer:
         If the layer has fewer, or that many rows need no input at all.
     """
     count, height, width = layer.out_shape
-    divisible = layer.kind == "conv" and layer.groups == 1
+    divisible = layer.kind == "conv" and layer.groups == 1 and layer.factor is None
     if not 0 < rows <= height or not 0 < channels <= count or (channels < count and not divisible):
         raise ValueError(f"Part of layer {layer.name!r} must have up to {height} rows and {count} channels, "
                          f"{'or fewer' if divisible else 'no fewer'}, not {rows} and {channels}")

@@ -17,6 +17,7 @@ from tilewright.compiler.network.layers import (
     ChannelFactor,
     CoreLayer,
     Layer,
+    MatrixFactor,
     MaxPooling,
     Network,
     Pads,
@@ -101,7 +102,8 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None,
     if layer.factor is not None:
         if factor is None:
             raise ValueError(f"Layer {layer.name!r} multiplies by {layer.factor.tensor!r}, which must be given")
-        layer = _with_weights(layer, layer.factor, factor)
+        layer = _with_matrix(layer, layer.factor, factor) if isinstance(layer.factor, MatrixFactor) \
+            else _with_weights(layer, layer.factor, factor)
     if layer.unit is not None:
         x = layer.unit.compute(x)
     sums = accumulate(layer, x)
@@ -135,6 +137,26 @@ def _with_weights(layer: Layer, factor: ChannelFactor, values: np.ndarray) -> La
     weights = (values.reshape(-1, 1, 1, 1).astype(np.int16) - factor.zero_point) * (-1 if factor.negated else 1)
     return replace(layer, factor=None, weights=weights, kernel=(1, 1), dilations=(1, 1),
                    bias=-layer.pad_value * weights.reshape(-1).astype(np.int32))
+
+
+def _with_matrix(layer: Layer, factor: MatrixFactor, values: np.ndarray) -> Layer:
+    """Return ``layer`` with the weights and the bias that these ``values`` of its matrix are."""
+    matrix = values.reshape(layer.in_shape[0], -1).T.astype(np.int16)
+    weights = (matrix - factor.zero_point) * (-1 if factor.negated else 1)
+    bias = layer.bias.astype(np.int64)
+    if not factor.raw:
+        bias -= layer.pad_value * weights.sum(axis=1, dtype=np.int64)
+    if factor.pairs:
+        bias += _neighbours(-1 - matrix if factor.negated else matrix)
+        bias += _neighbours(np.full_like(matrix, factor.constant if factor.halves > 1 else 0))
+    return replace(layer, factor=None, weights=weights[:, :, None, None], kernel=(1, 1), dilations=(1, 1),
+                   bias=bias.astype(np.int32))
+
+
+def _neighbours(weights: np.ndarray) -> np.ndarray:
+    """Return of each row the sum of the products of each two neighbours, int64."""
+    wide = weights[:, :weights.shape[1] // 2 * 2].astype(np.int64)
+    return (wide[:, 0::2] * wide[:, 1::2]).sum(axis=1)
 
 
 def accumulate(layer: Layer, x: np.ndarray) -> np.ndarray:
@@ -241,9 +263,10 @@ def _blocks(height: int, row_bytes: int) -> Iterator[slice]:
 
 
 def _exact_product(weights: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return ``weights @ columns`` as int32; int8 (O, K) and float32 (K, N) that holds int8 values."""
+    """Return ``weights @ columns`` as int32; int8 or 9 bits of int16 (O, K), float32 (K, N) that holds int8 values."""
     acc = np.zeros((weights.shape[0], columns.shape[1]), np.int32)
-    for start in range(0, weights.shape[1], _EXACT_TERMS):
-        piece = slice(start, start + _EXACT_TERMS)
+    terms = _EXACT_TERMS if weights.dtype == np.int8 else _EXACT_TERMS // 2
+    for start in range(0, weights.shape[1], terms):
+        piece = slice(start, start + terms)
         acc += (weights[:, piece].astype(np.float32) @ columns[piece]).astype(np.int32)
     return acc

@@ -34,8 +34,8 @@ _plans: dict[Hashable, tuple[LayerPlan, Hashable] | None] = {}
 def geometry(layer: Layer) -> Hashable:
     """Return the properties that layers with the same plan have in common."""
     return (*(getattr(layer, name) for name in _GEOMETRY), layer.weights is None, layer.residual is None,
-            layer.factor is None, layer.table is None, alike(layer),
-            layer.weights.tobytes() if layer.weights is not None and len(layer.weight_parts) > 1 else b"")
+            layer.factor is None, layer.factor is not None and bool(layer.factor.parameters), layer.table is None,
+            alike(layer), layer.weights.tobytes() if layer.weights is not None and len(layer.weight_parts) > 1 else b"")
 
 
 def plan_once(layer: Layer, machine: Machine, options: Options, layouts: LayerLayouts) -> LayerPlan:

@@ -94,9 +94,10 @@ def with_computed(places: Mapping[int, tuple[BlockImage, ...]], plans: Mapping[i
         weights = memory.tensors[factor.weights] - memory.weights
         images = []
         for block, image in zip(plan.blocks, found[index], strict=True):
-            first = weights + block.first_group * size
-            image = replace(image, main=Span(first, first + block.groups * size))
-            if factor.parameters:
+            # A part of a kernel is one of a single lane group.
+            first = weights + block.first_group * size + TILE_BYTES * machine.lanes * block.runs.start
+            image = replace(image, main=Span(first, first + TILE_BYTES * machine.lanes * block.groups * block.steps))
+            if factor.parameters and not block.resumes:
                 first = memory.tensors[factor.parameters] - memory.weights + 8 * block.first_channel
                 image = replace(image, parameters=Span(first, first + 8 * block.channels))
             images.append(image)

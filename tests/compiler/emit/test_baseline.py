@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.factor_networks import product_network
+from tests.support.matrix_networks import matrix_network
 from tests.support.random_layers import random_layer
 from tests.support.random_places import random_sketch
 from tests.support.side_by_side import side_by_side
@@ -156,3 +157,9 @@ def test_the_text_names_its_source_and_every_layer():
 @pytest.mark.parametrize(("x_zero", "s_zero"), [(0, 0), (-5, 7), (-128, -128)])
 def test_products_by_computed_vectors_equal_the_reference(x_zero, s_zero, xpulp, tmp_path):
     assert_exact(product_network(20, x_zero=x_zero, s_zero=s_zero), tmp_path, seed=1, xpulp=xpulp)
+
+
+@pytest.mark.parametrize("xpulp", [False, True])
+@pytest.mark.parametrize(("x_zero", "w_zero"), [(0, 0), (-5, 7), (-128, -128)])
+def test_products_by_computed_matrices_equal_the_reference(x_zero, w_zero, xpulp, tmp_path):
+    assert_exact(matrix_network(21, 5, 9, x_zero, w_zero), tmp_path, seed=1, xpulp=xpulp)

@@ -39,9 +39,9 @@ def with_factor_images(network: Network, machine: Machine) -> Network:
     layers: list[AnyLayer] = []
     tensors = dict(network.tensors)
     for layer in network.layers:
-        if isinstance(layer, Layer) and layer.factor is not None and not layer.factor.images:
+        if isinstance(layer, Layer) and isinstance(layer.factor, ChannelFactor) and not layer.factor.images:
             for part in _parts(layer, tensors, min(_MOST_CHANNELS, machine.activation_bytes // 4)):
-                assert part.factor is not None
+                assert isinstance(part.factor, ChannelFactor)
                 images = _ProductImages(part, part.factor, tensors[part.factor.tensor], machine)
                 written = images.written()
                 layers += [*images.layers, written]

@@ -6,7 +6,7 @@ import pytest
 from tests.support.execute import execute
 from tests.support.factor_networks import product_network
 from tilewright.compiler.compile import compile_layers
-from tilewright.compiler.network.factor_images import with_factor_images
+from tilewright.compiler.network.factors.factor_images import with_factor_images
 from tilewright.compiler.network.layers import Place
 from tilewright.compiler.network.reference import run_network
 from tilewright.isa.machine import PRESETS

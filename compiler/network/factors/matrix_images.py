@@ -1,0 +1,176 @@
+"""A computed matrix as weights and parameters for ``ldw``, written by ordinary layers; see docs/datapath.md.
+
+A product of two computed tensors is a 1x1 convolution whose weights are a tensor (``Layer.factor``). Its rows lie one
+after the other, and ``ldw`` wants runs of 16 bytes of each lane of a lane group side by side: copies with other steps.
+A zero point is a second tap, of constants.
+
+The bias takes off what belongs to no element: the input's zero points, and on arrays of inner products the products of
+neighbouring weights. Both are in the sums of a pixel of zero points, which is padding; a layer leaves them whole,
+
+    S - 1 = Σ zero_point · w + neighbours - 1          and the bytes of the bias are     ~(S - 1) = -S.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tilewright.compiler.network.layers import (
+    AnyLayer,
+    Layer,
+    MatrixFactor,
+    Network,
+    Place,
+    Requantisation,
+    Shape,
+    TensorInfo,
+)
+from tilewright.isa.machine import PARAMETER_BYTES, SUM_BYTES, TILE_BYTES, Machine
+from tilewright.isa.numerics import pack_scale
+
+__all__ = ["with_matrix_images"]
+
+
+def with_matrix_images(network: Network, machine: Machine) -> Network:
+    """Return ``network`` with layers before each product of matrices that write its weights and parameters."""
+    layers: list[AnyLayer] = []
+    tensors = dict(network.tensors)
+    for layer in network.layers:
+        if isinstance(layer, Layer) and isinstance(layer.factor, MatrixFactor) and not layer.factor.images:
+            images = _MatrixImages(layer, layer.factor, tensors, machine)
+            written = images.written()
+            layers += [*images.layers, written]
+            tensors |= {info.name: info for info in images.made}
+        else:
+            layers.append(layer)
+    return replace(network, layers=tuple(layers), tensors=tensors) if len(layers) > len(network.layers) else network
+
+
+@dataclass(frozen=True, slots=True)
+class _Copied:
+    """Weights that a layer writes: ``lanes`` of each of ``groups``, so many ``channels`` of a run."""
+
+    channels: int
+    groups: int
+    lanes: int
+    run: int
+    first: int
+    cluster: int
+
+
+class _MatrixImages:
+    """The layers and tensors that one product needs."""
+
+    def __init__(self, product: Layer, factor: MatrixFactor, tensors: dict[str, TensorInfo], machine: Machine) -> None:
+        self.product, self.factor, self.machine = product, factor, machine
+        self.matrix, self.input = tensors[factor.tensor], tensors[product.input]
+        self.inputs, _, self.outputs = self.matrix.shape
+        self.runs = -(-self.inputs // TILE_BYTES)
+        self.size = TILE_BYTES * machine.lanes * self.runs * factor.halves
+        self.layers: list[Layer] = []
+        self.made: list[TensorInfo] = []
+
+    def written(self) -> Layer:
+        """Write what is to be loaded; return the product with its names."""
+        factor = replace(self.factor, weights=self._weights())
+        if self.machine.inner or self.product.pad_value:
+            factor = replace(factor, parameters=self._parameters(factor))
+        return replace(self.product, factor=factor)
+
+    def _weights(self) -> str:
+        """Write the words of every lane group."""
+        groups, left = divmod(self.outputs, self.machine.lanes)
+        image = self._tensor("weights", (self.size, groups + (left > 0), 1))
+        each = self.machine.lanes_per_cluster
+        for run in range(self.runs):
+            channels = min(TILE_BYTES, self.inputs - run * TILE_BYTES)
+            for cluster in range(self.machine.clusters):
+                if groups:
+                    self._copy(image, _Copied(channels, groups, each, run, 0, cluster))
+                if (count := min(each, left - cluster * each)) > 0:
+                    self._copy(image, _Copied(channels, 1, count, run, groups, cluster))
+        if self.factor.halves > 1:
+            self._constants(image)
+        return image.name
+
+    def _copy(self, image: TensorInfo, part: _Copied) -> None:
+        """Add the layer that copies a run of some rows of the matrix, negated if they are."""
+        clusters, each = self.machine.clusters, self.machine.lanes_per_cluster
+        pitch = self._place(self.matrix).pixel_step
+        first = (part.first * self.machine.lanes + part.cluster * each) * pitch + part.run * TILE_BYTES
+        source = self._part(self.matrix, (part.channels, part.groups, part.lanes),
+                            first, self.machine.lanes * pitch, pitch)
+        at = part.first * self.size + (part.run * each * clusters + part.cluster) * TILE_BYTES
+        target = self._part(image, (TILE_BYTES, part.groups, part.lanes), at, self.size, clusters * TILE_BYTES)
+        name = f"{self.product.name}:weights[{part.first}, {part.run}, {part.cluster}]"
+        sign = -1 if self.factor.negated else 1
+        bias = np.zeros(TILE_BYTES, np.int32)
+        if sign < 0:
+            bias[:part.channels] = -1
+        whole = part.channels == TILE_BYTES and sign > 0
+        self._layer(name, source, target, None if whole else sign * np.eye(TILE_BYTES, part.channels, dtype=np.int8),
+                    bias)
+
+    def _constants(self, image: TensorInfo) -> None:
+        """Add the layers that write the second taps; what they read, weights of the same groups, does not matter."""
+        lanes, groups, value = self.machine.lanes, image.shape[1], self.factor.constant
+        rest = self.inputs % TILE_BYTES
+        half = self.runs * lanes * TILE_BYTES
+        for first, runs, channels in ((0, self.runs - (rest > 0), TILE_BYTES), (self.runs - 1, 1, rest)):
+            if not runs or not channels:
+                continue
+            shape = TILE_BYTES, groups, runs * lanes
+            at = first * lanes * TILE_BYTES
+            bias = np.zeros(TILE_BYTES, np.int32)
+            bias[:channels] = value
+            source, target = (self._part(image, shape, each, self.size, TILE_BYTES) for each in (at, half + at))
+            self._layer(f"{self.product.name}:zero points[{first}]", source, target,
+                        np.zeros((TILE_BYTES, TILE_BYTES), np.int8), bias)
+
+    def _parameters(self, factor: MatrixFactor) -> str:
+        """Write bias and scale of every channel, from the whole sums of a pixel of zero points."""
+        outputs, product = self.outputs, self.product
+        pixel = self._part(self.input, (self.inputs, 1, 1), 0, self.inputs, self.inputs)
+        sums = self._tensor("sums", (SUM_BYTES * outputs, 2, 1))
+        self.layers.append(replace(
+            product, name=f"{product.name}:sums", input=pixel.name, output=sums.name, in_shape=pixel.shape,
+            conv_shape=(outputs, 2, 1), out_shape=sums.shape, bias=np.full(outputs, -1, np.int32), pads=(0, 0, 1, 0),
+            requantisation=Requantisation(scale=np.ones(outputs, np.float32), zero_point=0), table=None, whole=True,
+            factor=replace(factor, raw=True, pairs=self.machine.inner), exact=True))
+        image = self._tensor("parameters", (PARAMETER_BYTES, 1, outputs))
+        source = self._part(sums, (SUM_BYTES, 1, outputs), SUM_BYTES * outputs, SUM_BYTES * outputs, SUM_BYTES)
+        mantissa, shift = pack_scale(float(product.requantisation.scale[0]))
+        constant = np.array([mantissa | shift << 24], "<u4").view(np.int8).astype(np.int32)
+        self._layer(f"{product.name}:parameters", source, image, -np.eye(PARAMETER_BYTES, SUM_BYTES, dtype=np.int8),
+                    np.concatenate([np.full(SUM_BYTES, -1, np.int32), constant]))
+        return image.name
+
+    def _layer(self, name: str, source: TensorInfo, target: TensorInfo, weights: np.ndarray | None,
+               bias: np.ndarray) -> None:
+        """Add a layer that makes bytes of bytes, without a zero point: a copy, or by (outputs, inputs) ``weights``."""
+        self.layers.append(Layer(
+            name=name, kind="pass" if weights is None else "conv", onnx_nodes=self.product.onnx_nodes,
+            input=source.name, output=target.name, in_shape=source.shape, conv_shape=target.shape,
+            out_shape=target.shape, weights=None if weights is None else weights[:, :, None, None], bias=bias,
+            groups=target.shape[0] if weights is None else 1,
+            requantisation=Requantisation(scale=np.ones(target.shape[0], np.float32), zero_point=0)))
+
+    def _tensor(self, what: str, shape: Shape) -> TensorInfo:
+        info = TensorInfo(name=f"{self.product.output}:{what}", shape=shape, scale=np.float32(1), zero_point=0)
+        self.made.append(info)
+        return info
+
+    @staticmethod
+    def _place(info: TensorInfo) -> Place:
+        """Return where a tensor lies, in itself if in no other."""
+        channels, _, width = info.shape
+        return info.place or Place(parent=info.name, offset=0, row_step=width * channels, pixel_step=channels)
+
+    def _part(self, info: TensorInfo, shape: Shape, first: int, row_step: int, pixel_step: int) -> TensorInfo:
+        """Return an image of bytes of ``info``, the ``first`` of them counted from its own."""
+        place = self._place(info)
+        name = f"{self.product.output}:{info.name}[{first}]{'x'.join(map(str, shape))}"
+        part = replace(info, name=name, shape=shape, dims=None, onnx_name=None, onnx_dtype=None, onnx_shape=None,
+                       place=Place(parent=place.parent, offset=place.offset + first, row_step=row_step,
+                                   pixel_step=pixel_step))
+        self.made.append(part)
+        return part
