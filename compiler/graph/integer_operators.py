@@ -17,8 +17,8 @@ from tilewright.compiler.network.layers import ChannelScales, Kind, MaxPooling, 
 
 __all__ = [
     "Bounded", "Computing", "Dequantize", "ExactWindow", "IntegerOperator", "OneLayer", "QAdd", "QAverage", "QClamp",
-    "QConv", "QConvTranspose", "QDense", "QInterpolate", "QMaxPool", "QPass", "QScale", "QStage", "QTable", "Quantize",
-    "TakesTable", "WindowAsRead", "Windowed",
+    "QConv", "QConvTranspose", "QDense", "QInterpolate", "QMaxPool", "QPass", "QProduct", "QScale", "QStage", "QTable",
+    "Quantize", "TakesTable", "WindowAsRead", "Windowed",
 ]
 
 
@@ -177,6 +177,18 @@ class QScale(OneLayer):
 
     KIND = "conv"
     ONNX_NAME = "Mul"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QProduct(TakesTable):
+    """Products of computed matrices, those of (1, K, b, M) by those of (1, K, c, N): (1, N, d, M).
+
+    ``pairs`` has for each of the d products the number of its first matrix, of b, and that of its second, of c.
+    """
+
+    pairs: tuple[Pair, ...]
+
+    ONNX_NAME = "MatMul"
 
 
 @dataclass(frozen=True, kw_only=True)

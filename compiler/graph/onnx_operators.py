@@ -14,13 +14,14 @@ from tilewright.compiler.graph.node import GraphOperator
 __all__ = [
     "Attribute", "OnnxAdd", "OnnxArithmetic", "OnnxAveragePool", "OnnxBatchNormalization", "OnnxBinary", "OnnxCast",
     "OnnxClip", "OnnxConcat", "OnnxConv", "OnnxConvInteger", "OnnxConvTranspose", "OnnxDepthToSpace",
-    "OnnxDequantizeLinear", "OnnxDiv", "OnnxDropout", "OnnxExpand", "OnnxFlatten", "OnnxGather", "OnnxGelu", "OnnxGemm",
-    "OnnxGemmLike", "OnnxGlobalAveragePool", "OnnxGlobalMaxPool", "OnnxIdentity", "OnnxLeakyRelu", "OnnxMatMul",
-    "OnnxMatMulInteger", "OnnxMax", "OnnxMaxPool", "OnnxMoving", "OnnxMul", "OnnxOperator", "OnnxPRelu", "OnnxPad",
-    "OnnxPosition", "OnnxPow", "OnnxQuantizeLinear", "OnnxQuickGelu", "OnnxReduceMax", "OnnxReduceMean",
-    "OnnxReduceSum", "OnnxReduction", "OnnxRelu", "OnnxReshape", "OnnxResize", "OnnxRowProduct", "OnnxSlice",
-    "OnnxSoftmax", "OnnxSpaceToDepth", "OnnxSqueeze", "OnnxSub", "OnnxTile", "OnnxTranspose", "OnnxUnary",
-    "OnnxUnsqueeze", "OnnxUpsample", "OnnxView", "OnnxWhere", "OnnxWindowed", "type_name",
+    "OnnxDequantizeLinear", "OnnxDiv", "OnnxDropout", "OnnxExpand", "OnnxFlatten", "OnnxGather", "OnnxGelu",
+    "OnnxGemm", "OnnxGemmLike", "OnnxGlobalAveragePool", "OnnxGlobalMaxPool", "OnnxIdentity", "OnnxImageProduct",
+    "OnnxLeakyRelu", "OnnxMatMul", "OnnxMatMulInteger", "OnnxMax", "OnnxMaxPool", "OnnxMoving", "OnnxMul",
+    "OnnxOperator", "OnnxPRelu", "OnnxPad", "OnnxPosition", "OnnxPow", "OnnxQuantizeLinear", "OnnxQuickGelu",
+    "OnnxReduceMax", "OnnxReduceMean", "OnnxReduceSum", "OnnxReduction", "OnnxRelu", "OnnxReshape", "OnnxResize",
+    "OnnxRowProduct", "OnnxSlice", "OnnxSoftmax", "OnnxSpaceToDepth", "OnnxSqueeze", "OnnxSub", "OnnxTile",
+    "OnnxTranspose", "OnnxUnary", "OnnxUnsqueeze", "OnnxUpsample", "OnnxView", "OnnxWhere", "OnnxWindowed",
+    "type_name",
 ]
 
 _T = TypeVar("_T")
@@ -131,6 +132,15 @@ class OnnxGemm(OnnxGemmLike):
 
 class OnnxMatMul(OnnxOperator):
     """Product of stacks of matrices."""
+
+
+class OnnxImageProduct(OnnxOperator):
+    """Products of computed matrices, as images: (1, K, b, M) by (1, K, c, N) is (1, N, d, M).
+
+    ``pairs`` has for each of the d products the number of its first matrix, of b, and that of its second, of c.
+    """
+
+    pairs = Attribute[tuple[tuple[int, int], ...]](((0, 0),))
 
 
 class OnnxAveragePool(OnnxWindowed):

@@ -1,7 +1,8 @@
 """Tensors of two and three dimensions between operators of the datapath become images of four.
 
 Convolutions and pooling over one dimension are those over images of one row (``LINE``), and products of several rows
-with a constant matrix are 1x1 convolutions over an image with a pixel per row (``ROWS``). What computes each element
+with a constant matrix are 1x1 convolutions over an image with a pixel per row (``ROWS``), as are those with a computed
+one. What computes each element
 by itself, and what joins, cuts and pads, is rewritten with them, up to the first and last operator that cannot be; only
 there are views and transpositions, which later passes make a matter of addresses.
 """
@@ -20,6 +21,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxReduceMean,
     OnnxResize,
     OnnxSlice,
+    OnnxSoftmax,
     OnnxTranspose,
     OnnxUnary,
     OnnxView,
@@ -29,6 +31,7 @@ from tilewright.compiler.network.image_forms import LINE, ROWS, Form
 from tilewright.compiler.passes.images.constant_changes import Broadcast
 from tilewright.compiler.passes.images.image_moves import moved
 from tilewright.compiler.passes.images.line_windows import windowed
+from tilewright.compiler.passes.images.matrix_products import matrix_product, multiplied
 from tilewright.compiler.passes.images.row_products import convolved, product_of
 from tilewright.compiler.passes.images.state import ImageState
 
@@ -37,6 +40,8 @@ __all__ = ["AsImages"]
 _Quantisation = OnnxQuantizeLinear | OnnxDequantizeLinear
 _Elementwise = OnnxUnary | OnnxBinary | OnnxIdentity | OnnxDropout | _Quantisation
 _Moves = OnnxConcat | OnnxSlice | OnnxPad | OnnxResize | OnnxReduceMean
+_SOFTMAX_ALONG_ONE_AXIS = 13
+"""The first opset with such; before, it was along all axes from one on."""
 _MAX_STEPS = 12
 """Operators between a product and the integers that it is of."""
 
@@ -46,9 +51,9 @@ class AsImages(Pass):
 
     def apply(self, graph: Graph) -> Graph:
         wanted = _wanted(graph)
-        if not wanted:
-            return graph
         state = ImageState(graph)
+        if not wanted and not any(matrix_product(state, node) for node in graph.nodes):
+            return graph
         for node in graph.nodes:
             if node.output not in state.absorbed and not _rewritten(state, node, wanted):
                 state.add_plain(node)
@@ -111,6 +116,9 @@ def _rewritten(state: ImageState, node: Node, wanted: dict[str, Form]) -> bool:
         if window is not None:
             window(state, node)
             return True
+    if (matrices := matrix_product(state, node)) is not None:
+        multiplied(state, node, matrices)
+        return True
     operator, forms = node.operator, [form for name in _data(node) if (form := state.form(name)) is not None]
     if isinstance(operator, _Elementwise):
         form = forms[0] if forms else wanted.get(node.output)
@@ -122,6 +130,8 @@ def _rewritten(state: ImageState, node: Node, wanted: dict[str, Form]) -> bool:
         state.reshaped(node, shape)
         return True
     behind = wanted.get(node.output)
+    if isinstance(operator, OnnxSoftmax):
+        return bool(forms) and _along_rows(state, node, operator, forms[0])
     if isinstance(operator, OnnxTranspose):
         form = forms[0] if forms else None if behind is None else _other(behind)
         return form is not None and _exchanged(state, node, form)
@@ -142,6 +152,16 @@ def _exchanged(state: ImageState, node: Node, form: Form) -> bool:
             or not other.suits(state.shape(node.output)):
         return False
     state.add(node, OnnxIdentity(), (state.image(node.inputs[0], form),), other)
+    return True
+
+
+def _along_rows(state: ImageState, node: Node, operator: OnnxSoftmax, form: Form) -> bool:
+    """Add a softmax along the channels of an image."""
+    shape = state.shape(node.inputs[0]) or ()
+    if form != ROWS or int(operator.axis) % len(shape) != len(shape) - 1 \
+            or 0 < state.graph.opset < _SOFTMAX_ALONG_ONE_AXIS:
+        return False
+    state.add(node, operator.with_attributes(axis=1), (state.image(node.inputs[0], form),), form)
     return True
 
 

@@ -96,6 +96,17 @@ class ImageState:
         self.nodes.append(Node(OnnxReshape(), (f"{name}:pixels", self.integers(name, "shape", shape or ())), name))
         return name
 
+    def make(self, node: Node, shape: tuple[int, ...], dtype: str) -> str:
+        """Add a node that makes a tensor of that shape and type, and return the tensor's name."""
+        self.tensors[node.output] = Tensor(node.output, shape, dtype)
+        self.nodes.append(node)
+        return node.output
+
+    def reshape(self, name: str, shape: tuple[int, ...], output: str) -> str:
+        """Add the node that makes ``output``, of another shape, of a tensor, and return its name."""
+        node = Node(OnnxReshape(), (name, self.integers(output, "shape", shape)), output)
+        return self.make(node, shape, self.tensors[name].dtype)
+
     def reshaped(self, node: Node, shape: tuple[int, ...]) -> None:
         """Add a node that makes another shape of an image, without the shape between."""
         name = node.inputs[0]

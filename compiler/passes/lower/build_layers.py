@@ -18,6 +18,7 @@ from tilewright.compiler.graph.integer_operators import (
     QConv,
     QConvTranspose,
     QInterpolate,
+    QProduct,
     QScale,
     Quantize,
     QUnit,
@@ -69,6 +70,7 @@ from tilewright.compiler.passes.lower.build_core import (
     flat_info,
     is_core,
 )
+from tilewright.compiler.passes.lower.build_matrix_product import matrix_product_layers
 from tilewright.compiler.passes.lower.build_product import product_layer
 from tilewright.isa.machine import SUM_BYTES
 from tilewright.isa.numerics import pack_scale, wrap
@@ -206,7 +208,7 @@ class _Build:
     def data_inputs(self, node: Node) -> tuple[str, ...]:
         """Return the tensors that a node reads, constants left out."""
         operator = node.operator
-        if isinstance(operator, QScale):
+        if isinstance(operator, QScale | QProduct):
             return node.inputs[:2]
         if isinstance(operator, OneLayer) and operator.residual is not None:
             return node.inputs[0], operator.residual.tensor
@@ -228,6 +230,12 @@ class _Build:
                 names = *node.inputs[:2], operator.own_output or node.output, node.output
                 types = tuple(tensor_info(self.graph.tensors[each]) for each in names)
                 return [product_layer(node, operator, name, types)]
+            case QProduct() as operator:
+                names = *node.inputs[:2], operator.own_output or node.output, node.output
+                layers, parts = matrix_product_layers(node, operator, name, tuple(
+                    tensor_info(self.graph.tensors[each]) for each in names))
+                self.parts |= parts
+                return list(layers)
             case QConv(whole=True) as operator:
                 return [self.whole(node, operator, name)]
             case OneLayer() as operator:

@@ -21,6 +21,7 @@ from tilewright.compiler.graph.integer_operators import (
     QDense,
     QInterpolate,
     QMaxPool,
+    QProduct,
     QScale,
     Quantize,
     WindowAsRead,
@@ -126,6 +127,9 @@ def _infer(graph: Graph, tensors: Mapping[str, Tensor], node: Node, operator: Gr
                 raise _refusal(node, f"its input has the shape {list(shape)}, its weights take "
                                      f"{weights.shape[1]} values", "give it a flat input of that size")
             return node, (shape[0], weights.shape[0])
+        case QProduct(pairs=pairs):
+            second = tensors[node.inputs[1]].shape or ()
+            return node, (1, second[3], len(pairs), shape[3])
         case QScale() if tensors[node.inputs[1]].shape != (1, shape[1], 1, 1):
             raise _refusal(node, "its operands differ in shape by more than one image per channel",
                            "multiply by a vector of channels")

@@ -26,6 +26,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxDequantizeLinear,
     OnnxGemm,
     OnnxGlobalAveragePool,
+    OnnxImageProduct,
     OnnxMatMul,
     OnnxMul,
     OnnxOperator,
@@ -44,6 +45,7 @@ from tilewright.compiler.passes.recognise.qdq.broadcasts import by_tensor
 from tilewright.compiler.passes.recognise.qdq.full_constants import scaled_by_elements
 from tilewright.compiler.passes.recognise.qdq.group import Alone, QdqGroup, dequantise_before, type_behind
 from tilewright.compiler.passes.recognise.qdq.moves import Shuffle, clamped_behind, moved, multiplied, shuffled
+from tilewright.compiler.passes.recognise.qdq.products_of_images import multiplied_matrices
 from tilewright.compiler.passes.recognise.qdq.rectifiers import rectified
 from tilewright.compiler.passes.recognise.qdq.sums import summed
 from tilewright.compiler.passes.recognise.qdq.sums_of_two import summed_up
@@ -55,7 +57,7 @@ _Average = OnnxAveragePool | OnnxGlobalAveragePool
 _Affine = OnnxBatchNormalization | OnnxArithmetic
 _Sum = OnnxReduceMean | OnnxReduceSum
 _Float = (OnnxConv | OnnxGemm | OnnxMatMul | OnnxConvTranspose | _Average | _Sum | Alone | OnnxMove | Shuffle | _Affine
-          | OnnxPRelu)
+          | OnnxPRelu | OnnxImageProduct)
 
 
 class RecogniseQdq(Pass):
@@ -151,6 +153,8 @@ def _recognised(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
             return multiplied(group)
     if isinstance(operator, OnnxPRelu):
         return rectified(group)
+    if isinstance(operator, OnnxImageProduct):
+        return multiplied_matrices(group, operator)
     if isinstance(operator, OnnxAdd | OnnxSub) and (found := summed_up(group)) is not None:
         return found
     graph, node = _integer(group)
