@@ -148,7 +148,8 @@ class MatrixFactor:
     ``weights`` and ``parameters`` name tensors as those of a :class:`ChannelFactor` do
     (``compiler.network.factors.matrix_images``). The ``raw`` sums are those of these bytes, without the input's zero
     point; with ``pairs``, the products of each two neighbouring weights are in them, as an array of inner products
-    leaves them.
+    leaves them. Where two taps would take too much of the weight memory, the input has its channels ``twice`` instead,
+    each time up to a multiple of 16.
     """
 
     tensor: str
@@ -158,6 +159,7 @@ class MatrixFactor:
     parameters: str = ""
     raw: bool = False
     pairs: bool = False
+    twice: bool = False
 
     @property
     def halves(self) -> int:
@@ -299,7 +301,8 @@ class Layer:
     def macs(self) -> int:
         """Multiply-accumulates of the ONNX operator, zeros of the padding included; 0 without weights."""
         if isinstance(self.factor, MatrixFactor):
-            return 0 if self.factor.raw else math.prod(self.conv_shape) * self.in_shape[0]
+            inputs = self.in_shape[0] // (2 if self.factor.twice else 1)
+            return 0 if self.factor.raw else math.prod(self.conv_shape) * inputs
         if self.factor is not None:
             return math.prod(self.conv_shape)
         if self.weights is None:

@@ -25,6 +25,7 @@ from tilewright.compiler.network.layers import (
     Residual,
 )
 from tilewright.compiler.network.operands import Values
+from tilewright.isa.machine import TILE_BYTES
 
 __all__ = ["accumulate", "requantise", "residual_table", "run_core_layer", "run_layer", "run_network"]
 
@@ -141,14 +142,19 @@ def _with_weights(layer: Layer, factor: ChannelFactor, values: np.ndarray) -> La
 
 def _with_matrix(layer: Layer, factor: MatrixFactor, values: np.ndarray) -> Layer:
     """Return ``layer`` with the weights and the bias that these ``values`` of its matrix are."""
-    matrix = values.reshape(layer.in_shape[0], -1).T.astype(np.int16)
-    weights = (matrix - factor.zero_point) * (-1 if factor.negated else 1)
+    outputs = layer.conv_shape[0]
+    matrix = values.reshape(-1, outputs).T.astype(np.int16)
+    taps = [-1 - matrix if factor.negated else matrix]
+    if factor.halves > 1:
+        taps.append(np.full_like(matrix, factor.constant))
+    weights = np.stack(taps).sum(axis=0, dtype=np.int16)
+    if factor.twice:
+        weights = np.hstack([np.pad(tap, ((0, 0), (0, -tap.shape[1] % TILE_BYTES))) for tap in taps])
     bias = layer.bias.astype(np.int64)
     if not factor.raw:
         bias -= layer.pad_value * weights.sum(axis=1, dtype=np.int64)
     if factor.pairs:
-        bias += _neighbours(-1 - matrix if factor.negated else matrix)
-        bias += _neighbours(np.full_like(matrix, factor.constant if factor.halves > 1 else 0))
+        bias += sum(map(_neighbours, taps))
     return replace(layer, factor=None, weights=weights[:, :, None, None], kernel=(1, 1), dilations=(1, 1),
                    bias=bias.astype(np.int32))
 

@@ -8,6 +8,9 @@ The bias takes off what belongs to no element: the input's zero points, and on a
 neighbouring weights. Both are in the sums of a pixel of zero points, which is padding; a layer leaves them whole,
 
     S - 1 = Σ zero_point · w + neighbours - 1          and the bytes of the bias are     ~(S - 1) = -S.
+
+Weights that do not fit their memory are loaded part by part. A kernel of two taps cannot be cut so, but one of a single
+tap on an input that has every pixel twice, side by side.
 """
 
 from dataclasses import dataclass, replace
@@ -72,9 +75,23 @@ class _MatrixImages:
     def written(self) -> Layer:
         """Write what is to be loaded; return the product with its names."""
         factor = replace(self.factor, weights=self._weights())
+        words = self.runs * factor.halves * self.machine.lanes_per_cluster
+        if factor.halves > 1 and words > self.machine.weight_words // 2:
+            self._double()
+            factor = replace(factor, twice=True)
         if self.machine.inner or self.product.pad_value:
             factor = replace(factor, parameters=self._parameters(factor))
         return replace(self.product, factor=factor)
+
+    def _double(self) -> None:
+        """Write the input with every pixel twice; the product reads that."""
+        half, (inputs, _, width) = self.runs * TILE_BYTES, self.product.in_shape
+        twice = self._tensor("input twice", (2 * half, 1, width))
+        places = [self._part(twice, self.input.shape, first, 2 * half * width, 2 * half) for first in (0, half)]
+        self._layer(f"{self.product.name}:input twice", self.input, places[0], None, np.zeros(inputs, np.int32))
+        self.layers[-1] = replace(self.layers[-1], also=(places[1].name,))
+        self.input = twice
+        self.product = replace(self.product, input=twice.name, in_shape=twice.shape, kernel=(1, 1), dilations=(1, 1))
 
     def _weights(self) -> str:
         """Write the words of every lane group."""
@@ -129,7 +146,8 @@ class _MatrixImages:
     def _parameters(self, factor: MatrixFactor) -> str:
         """Write bias and scale of every channel, from the whole sums of a pixel of zero points."""
         outputs, product = self.outputs, self.product
-        pixel = self._part(self.input, (self.inputs, 1, 1), 0, self.inputs, self.inputs)
+        inputs = product.in_shape[0]
+        pixel = self._part(self.input, (inputs, 1, 1), 0, inputs, inputs)
         sums = self._tensor("sums", (SUM_BYTES * outputs, 2, 1))
         self.layers.append(replace(
             product, name=f"{product.name}:sums", input=pixel.name, output=sums.name, in_shape=pixel.shape,

@@ -69,6 +69,17 @@ def test_random_shapes_and_zero_points(rng, name):
     assert compiled.network.layers[-1].macs == network.macs == np.prod(shape)
 
 
+@pytest.mark.parametrize("zeros", [(3, 0), (3, 9), (-128, -128)], ids=str)
+@pytest.mark.parametrize("inputs", [500, 1500])
+def test_weights_that_do_not_fit_are_loaded_part_by_part(inputs, zeros):
+    network = matrix_network(inputs, 5, 7, *zeros)
+    given = inputs_of(network, np.random.default_rng(inputs))
+    compiled, found = executed(network, MACHINES["tiny"], given)
+    expected = product_of(given["x"], given["w"], *zeros)
+    np.testing.assert_array_equal(found["y"], expected)
+    np.testing.assert_array_equal(run_network(compiled.network, given)["y"], expected)
+
+
 def test_without_zero_points_a_plain_array_needs_no_parameters():
     layers = with_matrix_images(matrix_network(16, 3, 4, 0, 0), PRESETS["nano"]).layers
     assert [layer.name for layer in layers] == ["product:weights[0, 0, 0]", "product"]
