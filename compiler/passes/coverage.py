@@ -66,6 +66,11 @@ DATAPATH: tuple[Coverage, ...] = (
              limits="one or more rows times a constant matrix, with one constant row as bias, which may be an Add "
                     "after a MatMul; for several rows alpha and beta must be 1; weights as for Conv",
              exactness=f"exact; if alpha or beta is not 1, or an Add after a MatMul adds one number, {_FLOAT}"),
+    Coverage(operators=("MatMul", "QLinearMatMul"), runs_on=("conv",),
+             limits="two computed tensors of any rank and transposition, batches of matrices that may be broadcast, at "
+                    "most 256 products; a scale and a zero point for each tensor; quantised right behind; "
+                    f"{_ONE_TYPE}",
+             exactness=f"exact; if a following Relu or Clip does more than saturate, {_FLOAT}"),
     Coverage(operators=("Add", "QLinearAdd"), runs_on=("act",),
              limits=f"two tensors, either of which may be broadcast; {_ONE_TYPE}"),
     Coverage(operators=("Sub",), runs_on=("act", "table"),

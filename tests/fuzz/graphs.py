@@ -17,6 +17,7 @@ from tests.fuzz.choices import Choices
 from tests.fuzz.dead_nodes import without_dead_nodes
 from tests.fuzz.float_builder import FloatBuilder
 from tests.fuzz.levels import random_levels, random_tail
+from tests.fuzz.matrix_products import attended
 from tests.fuzz.mixed_builder import MixedBuilder
 from tests.fuzz.movements import MovementChain
 from tests.fuzz.normalisations import apart, random_normalisation
@@ -28,12 +29,11 @@ from tests.support.onnx_models import ModelBuilder, Value
 MAX_ELEMENTS = 4096
 """Of one tensor: simulation is the cost."""
 
-FOCUSES = ("apart", "bytes", "wide", "mixed", "branches")
-"""A normalisation taken apart, an image of bytes, a kernel beyond 63 columns, layers in float between others, and
-tensors with several readers whose results are concatenated."""
+FOCUSES = ("apart", "bytes", "wide", "mixed", "branches", "matrices")
+"""A normalisation taken apart, an image of bytes, a kernel beyond 63 columns, layers in float between others,
+tensors with several readers whose results are concatenated, and products of two computed matrices."""
 
-_MAX_CHANNELS = 24
-_MAX_OUTPUTS = 4
+_MAX_CHANNELS, _MAX_OUTPUTS = 24, 4
 _TYPES: tuple[tuple[type, int | None], ...] = ((np.int8, 0), (np.int8, None), (np.uint8, None), (np.uint8, 128))
 
 # op, attributes, the result's scale for an input in about -2..2, its zero point in a type of 8 bits from 0
@@ -86,10 +86,10 @@ class _Growth:
         else:
             self._start()
         if self.focus == "apart":
-            x = self._operand()
-            self._new(apart(self.choices, self.model, x))
-        for _ in range(self.choices.between(1, 3) if self.focus == "branches" else 0):
-            self._new(fire(self.choices, self.model, self._operand()))
+            self._new(apart(self.choices, self.model, self._operand()))
+        grown = {"branches": fire, "matrices": attended}.get(self.focus)
+        for _ in range(self.choices.between(1, 3) if grown else 0):
+            self._new(grown(self.choices, self.model, self._operand()))
         for _ in range(self.choices.between(1, 4 if self.focus else 10)):
             x = self._operand()
             step = self.choices.pick(_STEPS if len(x.shape) == 4 else _VECTOR_STEPS)

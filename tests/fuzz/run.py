@@ -25,7 +25,7 @@ CORPUS = Path(__file__).parent / "corpus"
 
 FORMS = ("qdq", "qdq", "qoperator", "qdq", "qoperator", "float", "qdq", "qoperator", "qdq", "qdq", "static", "qdq",
          "lines qdq", "lines qoperator", "apart qdq", "bytes static", "wide qdq", "mixed qdq", "apart static",
-         "branches qdq")
+         "branches qdq", "matrices qdq", "matrices qoperator", "matrices static")
 """Of graph number n, by n modulo their count.
 
 ``static``: a float graph through onnxruntime.quantization; ``lines``: over one dimension, or over rows; the first words

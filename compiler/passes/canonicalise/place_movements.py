@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.integer_operators import QProduct
 from tilewright.compiler.graph.move_operators import QAlias, QAssemble, QConcat, QPiece
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxMoving, OnnxOperator
@@ -155,7 +156,14 @@ def _placed(graph: Graph, node: Node, origins: _Origins) -> Graph:
     if order is not None:
         return _with_order(graph, node, origins, order)
     boxes = boxes_of(places, origins.bases, _MAX_BOXES)
-    return graph if boxes is None else _assembled(graph, node, origins, boxes)
+    if boxes is None:
+        return graph
+    if len(boxes) == len(sources) == 1 and boxes[0].shape == (graph.tensors[node.output].shape or ())[1:] \
+            and node.output not in graph.outputs \
+            and all(isinstance(reader.operator, QProduct) for reader in graph.readers(node.output)):
+        # Operands of products are read where they are.
+        return graph.replaced((node,), Node(QPiece(boxes[0].source), (sources[0].name,), node.output, origins.names))
+    return _assembled(graph, node, origins, boxes)
 
 
 def _channel_order(target: Tensor, origins: _Origins) -> np.ndarray | None:

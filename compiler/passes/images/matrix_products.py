@@ -11,11 +11,13 @@ import numpy as np
 
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
+    OnnxClip,
     OnnxDequantizeLinear,
     OnnxImageProduct,
     OnnxMatMul,
     OnnxOperator,
     OnnxQuantizeLinear,
+    OnnxRelu,
     OnnxTranspose,
 )
 from tilewright.compiler.graph.qlinear_operators import OnnxQLinearMatMul
@@ -58,11 +60,10 @@ class MatrixProduct:
 
 def matrix_product(state: ImageState, node: Node) -> MatrixProduct | None:
     """Return the operands of a node that multiplies computed levels and is quantised right behind; None for others."""
-    operator, graph = node.operator, state.graph
+    operator = node.operator
     if isinstance(operator, OnnxMatMul):
-        behind = graph.only_reader(node.output)
-        if behind is None or not isinstance(behind.operator, OnnxQuantizeLinear) or node.output in graph.outputs \
-                or not _are_numbers(state, behind.inputs[1:]):
+        behind = _quantised_behind(state, node)
+        if behind is None or not _are_numbers(state, behind.inputs[1:]):
             return None
         operands = [_dequantised(state, name) for name in node.inputs]
         result = behind.output
@@ -85,6 +86,14 @@ def matrix_product(state: ImageState, node: Node) -> MatrixProduct | None:
                for each in (first, second)]
     pairs = tuple(zip(*numbers, strict=True))
     return MatrixProduct(first, second, pairs) if 0 < len(pairs) <= _MOST_PRODUCTS else None
+
+
+def _quantised_behind(state: ImageState, node: Node) -> Node | None:
+    """Return the QuantizeLinear right behind a product, or behind a bound of its image; None where there is none."""
+    behind = state.graph.only_reader(node.output)
+    if behind is not None and isinstance(behind.operator, OnnxRelu | OnnxClip) and ROWS.suits(state.shape(node.output)):
+        behind = state.graph.only_reader(behind.output)
+    return behind if behind is not None and isinstance(behind.operator, OnnxQuantizeLinear) else None
 
 
 def multiplied(state: ImageState, node: Node, product: MatrixProduct) -> None:

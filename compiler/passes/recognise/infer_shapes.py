@@ -30,7 +30,7 @@ from tilewright.compiler.graph.integer_operators import (
 from tilewright.compiler.graph.move_nodes import move_shape
 from tilewright.compiler.graph.move_operators import IntegerMove, QAlias, QAssemble, QPiece, QReshape, View
 from tilewright.compiler.graph.node import GraphOperator, Node
-from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxQuantizeLinear
+from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxQuantizeLinear, OnnxTranspose, OnnxView
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.graph.transposed_windows import transposed_result
 
@@ -77,7 +77,8 @@ def _check_batches(graph: Graph) -> None:
     integers = any(isinstance(node.operator, IntegerOperator) for node in graph.nodes)
     for name in graph.inputs:
         shape = graph.tensors[name].shape or ()
-        if len(shape) == 4 and integers and shape[0] != 1 and not _is_weights(graph, name):
+        if len(shape) == 4 and integers and shape[0] != 1 and not _is_weights(graph, name) \
+                and not _is_reshaped(graph, name):
             raise UnsupportedModelError(f"Input {name!r} must have a batch of 1, not {shape[0]}; "
                                         f"export it for one image, and compile it with --batch {shape[0]}")
 
@@ -88,6 +89,14 @@ def _is_weights(graph: Graph, name: str) -> bool:
     return bool(readers) and all(
         _is_weights(graph, node.output) if isinstance(node.operator, _QUANTISATION) else name not in node.inputs[:1]
         for node in readers)
+
+
+def _is_reshaped(graph: Graph, name: str) -> bool:
+    """Tell whether a tensor is only reshaped, or multiplied by others: its first extent counts matrices."""
+    readers = graph.readers(name)
+    return bool(readers) and all(
+        _is_reshaped(graph, node.output) if isinstance(node.operator, (*_QUANTISATION, OnnxTranspose))
+        else isinstance(node.operator, OnnxView | QReshape | QProduct) for node in readers)
 
 
 def inferred(graph: Graph, node: Node) -> tuple[Node, _Shape]:
