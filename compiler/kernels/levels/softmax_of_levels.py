@@ -4,6 +4,9 @@ An element is one of 256 values below the row's largest, ``k`` levels lower: its
 which there are tables in float32 and with 31 fractional bits. A float result takes one product per element, in a long
 row one per level, made of integers (`scaled_table.py`); a quantised one takes an integer product. What becomes of a row
 of two is told by the difference of its elements, one of 511. Other rows are loaded once, by words where they can be.
+
+ONNX Runtime makes one operator of a softmax and its quantisation (QLinearSoftmax), which multiplies by the whole part
+of 1 / y_scale: 254 for a scale of 1/255. So does this one. Source: ``qlinear_softmax.cc`` of ONNX Runtime.
 """
 
 import math
@@ -41,8 +44,8 @@ _BYTES = ("int8", "uint8")
 _ONE = 31
 """Fractional bits of an exponential."""
 
-_LEVEL_BITS = 8
-"""Fractional bits of a quantised result before it is rounded."""
+_MOST_LEVEL_BITS = 22
+"""Fractional bits of a quantised result before it is rounded, at most: then a reciprocal of 255 steps has 31 bits."""
 
 _LONGEST = 1 << 13
 """Elements of a row, so that 18 bits or more of a sum are left."""
@@ -62,7 +65,8 @@ _LOG = f.log(_TOTAL)
 class _Numbers:
     """Parameters of a call: the rows, the bits that a sum is shifted by, what its reciprocal is multiplied by.
 
-    ``terms`` is what an element adds to the sum by its level below the largest, ``values`` what its result is made of.
+    ``terms`` is what an element adds to the sum by its level below the largest, ``values`` what its result is made of;
+    quantised results have ``level_bits`` fractional bits before they are rounded.
     """
 
     rows: Rows
@@ -70,6 +74,7 @@ class _Numbers:
     unit: np.float32
     terms: np.ndarray
     values: np.ndarray
+    level_bits: int = 0
 
     @property
     def long(self) -> bool:
@@ -138,7 +143,8 @@ class SoftmaxOfLevels(CheckedKernel, FloatTable):
         if call.output.dtype == "float32":
             return ScaledTable(numbers.values).times(below, factor)
         product = numbers.terms[below].astype(np.uint64) * factor.astype(np.int32).astype(np.uint64)
-        level = ((product >> np.uint64(32)).astype(np.int32) + (1 << _LEVEL_BITS - 1)) >> _LEVEL_BITS
+        bits = numbers.level_bits
+        level = ((product >> np.uint64(32)).astype(np.int32) + (1 << bits - 1)) >> bits
         level += np.int32(call.attrs["y_zero_point"])
         return np.minimum(level, np.iinfo(call.output.dtype).max).astype(call.output.dtype)
 
@@ -207,9 +213,9 @@ class SoftmaxOfLevels(CheckedKernel, FloatTable):
             if numbers.long:
                 return ["y = results[top - x[k]];"]
             return ["const int32_t index = top - x[k];", *self._c_float(numbers, "index", "y")]
-        half, zero, most = 1 << _LEVEL_BITS - 1, call.attrs["y_zero_point"], np.iinfo(call.output.dtype).max
+        bits, zero, most = numbers.level_bits, call.attrs["y_zero_point"], np.iinfo(call.output.dtype).max
         return ["const int32_t scaled = (int32_t)((uint64_t)terms[top - x[k]] * factor >> 32);",
-                f"const int32_t level = ((scaled + {half}) >> {_LEVEL_BITS}) + {zero};",
+                f"const int32_t level = ((scaled + {1 << bits - 1}) >> {bits}) + {zero};",
                 f"y = level < {most} ? level : {most};"]
 
     def helpers(self, call: Call) -> tuple[str, ...]:
@@ -238,12 +244,14 @@ class SoftmaxOfLevels(CheckedKernel, FloatTable):
         rows = rows_of(call)
         shift = max(rows.length - 1, 0).bit_length()
         values, terms = _tables(float(call.attrs["scale_value"]), self.logarithm)
-        one = math.ldexp(1.0, _ONE - shift)
+        one, bits = math.ldexp(1.0, _ONE - shift), 0
         if self.logarithm:
             one = 1 / one
         elif call.output.dtype != "float32":
-            one *= 2.0 ** (_LEVEL_BITS + 1) / call.attrs["y_scale"]
-        return _Numbers(rows, shift, np.float32(one), terms, values)
+            steps = int(np.floor(np.float32(1) / np.float32(call.attrs["y_scale"])))
+            bits = min(_MOST_LEVEL_BITS, (((1 << 31) - 1) // max(steps, 1)).bit_length() - 2)
+            one *= math.ldexp(steps, bits + 1)
+        return _Numbers(rows, shift, np.float32(one), terms, values, bits)
 
 
 _LARGER, _ADD, _ADD_WIDE, _LEVEL, _LOOK_UP, _DIFFERENCE = 3, 5, 8, 17, 6, SINGLE["subtract"] - 8

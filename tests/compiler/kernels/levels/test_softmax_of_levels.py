@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from tests.compiler.kernels.operators.test_elementwise import check_c
 from tests.support.core_kernels import call_of, compute
 from tilewright.compiler.kernels.levels.softmax_of_levels import LOG_SOFTMAX_OF_LEVELS, SOFTMAX_OF_LEVELS
+from tilewright.runtime.oracle.onnx_runtime import session as onnx_session
 
 SHAPES = (((1, 1000), 1), ((2, 5, 3, 4), 1), ((3, 7), -1), ((4, 1), 1), ((6, 450), 0), ((2, 3, 4), 1),
           ((300, 2), -1), ((2, 5, 40), 0), ((1, 2, 16, 15), 1))
@@ -31,14 +33,42 @@ def test_results_are_those_of_the_numbers(dtype):
             logs = call_of("LogSoftmaxOfLevels", [x], shape, "float32", attrs)
             np.testing.assert_allclose(compute(logs, [x]), below - np.log(total), rtol=1e-6, atol=1e-5)
             cases += [(op, [x], shape, "float32", attrs) for op in ("SoftmaxOfLevels", "LogSoftmaxOfLevels")]
-            for y_scale, zero in ((1 / 256, bounds.min), (0.01, 0), (0.0001, 3)):
+            for y_scale, zero in ((1 / 256, bounds.min), (1 / 255, bounds.min), (0.0034, 0), (0.0001, 3)):
                 more = {**attrs, "y_scale": y_scale, "y_zero_point": int(zero)}
-                wanted = np.clip(np.rint(exact / total / y_scale) + zero, bounds.min, bounds.max)
+                steps = np.floor(np.float32(1) / np.float32(y_scale))
+                wanted = np.clip(np.rint(exact / total * steps) + zero, bounds.min, bounds.max)
                 found = compute(call_of("SoftmaxOfLevels", [x], shape, dtype, more), [x])
                 assert np.abs(found.astype(int) - wanted).max() <= 1
                 assert np.mean(found != wanted) < 0.02
                 cases.append(("SoftmaxOfLevels", [x], shape, dtype, more))
     check_c(cases)
+
+
+@pytest.mark.parametrize("length", [32, 65, 197, 1024])
+@pytest.mark.parametrize("y_scale", [1 / 255, 1 / 256, 0.0017])
+def test_quantised_results_are_those_of_onnx_runtime_s_own_operator(length, y_scale):
+    rng, scale, count = np.random.default_rng(length), np.float32(0.07), 400_000 // length
+    x = np.clip(np.rint(rng.normal(0, 40, (count, length))), -128, 127).astype(np.int8)
+    session = one_softmax(length, scale, np.float32(y_scale))
+    (wanted,) = session.run(None, {"x": x})
+    attrs = {"scale_value": float(scale), "y_scale": float(np.float32(y_scale)), "y_zero_point": -128, "axis": 1}
+    found = compute(call_of("SoftmaxOfLevels", [x], x.shape, "int8", attrs), [x])
+    assert np.abs(found.astype(int) - wanted).max() <= 1
+    # It sums floats in the order of the elements; here are integers of 31 bits.
+    assert np.count_nonzero(found != wanted) <= 2
+
+
+def one_softmax(length, x_scale, y_scale):
+    """Return ONNX Runtime's session of a QLinearSoftmax of rows of int8."""
+    numbers = {"xs": x_scale, "ys": y_scale, "xz": np.int8(0), "yz": np.int8(-128)}
+    node = helper.make_node("QLinearSoftmax", ["x", "xs", "xz", "ys", "yz"], ["y"], domain="com.microsoft", axis=-1,
+                            opset=13)
+    graph = helper.make_graph([node], "one", *([helper.make_tensor_value_info(name, TensorProto.INT8, ["n", length])]
+                                               for name in "xy"),
+                              [numpy_helper.from_array(np.asarray(value), name) for name, value in numbers.items()])
+    model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17),
+                                                                  helper.make_opsetid("com.microsoft", 1)])
+    return onnx_session(model.SerializeToString())
 
 
 @pytest.mark.parametrize("log", ["", "Log"])
