@@ -45,7 +45,7 @@ _BY_CAUSE: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(cause), t
     ("its constants do not fit", "give input and output scales that are closer together"),
     ("infinity or NaN", "use finite constants"),
     # operands
-    ("weight '.*' is computed while", "make one of its two operands a constant"),
+    ("weight '.*' is computed while|multiplies by what is computed", "make one of its two operands a constant"),
     ("(scale|zero point) '.*' is computed while", _STATIC),
     ("computed while the model runs", "make it a constant"),
     (r"weights have the shape|weights are \S+ of \d+ dimensions|weights have \d+ dimensions",

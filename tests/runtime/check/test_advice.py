@@ -147,14 +147,6 @@ def products(split):
     return build
 
 
-def product_of_two(fixed):
-    def build(b, x):
-        second = constant(b, levels(8, 8)) if fixed else b.dequantised(
-            operator(b, "Transpose", b.dequantised(x), shape=(8, 1), perm=[1, 0]))
-        return operator(b, "MatMul", b.dequantised(x), second, shape=(1, 8 if fixed else 1))
-    return build
-
-
 def activations(scales):
     def build(b, x):
         y = quantised_weights(b, x)
@@ -228,8 +220,6 @@ ROWS = {
     "a dead channel": Row("does not fit int32", qdq(dead_channel(1e-12)), "a larger scale", qdq(dead_channel(0.01))),
     "weights of three dimensions": Row("weights have the shape", qdq(products(False), (1, 16)), "Concat",
                                        qdq(products(True), (1, 16))),
-    "a product of two tensors": Row("computed while", qdq(product_of_two(False), (1, 8)), "a constant",
-                                    qdq(product_of_two(True), (1, 8))),
     "an activation with several scales": Row(r"has 8 scales", qdq(activations(8)), "per tensor", qdq(activations(1))),
     "a slope for each element": Row("slope", qdq(slopes((8, 8, 8))), "one slope for each channel",
                                     qdq(slopes((8, 1, 1)))),
