@@ -48,7 +48,7 @@ def _expands_wholly(node: ir.Node, opset: int) -> bool:
     if node.op_type in _ON_INTEGERS:
         weights = constant(node.inputs[3])
         return all(each is None or is_constant(each) for each in node.inputs[1:]) and weights is not None and (
-            weights.ndim == 2 if node.op_type == "QLinearMatMul" else weights.ndim in (3, 4))
+            weights.ndim >= 2 if node.op_type == "QLinearMatMul" else weights.ndim in (3, 4))
     return True
 
 

@@ -33,7 +33,7 @@ _Product = OnnxQLinearConv | OnnxQLinearMatMul
 class RecogniseOnIntegers(Pass):
     """Replace MaxPool, Relu, Clip, Resize, reshapes and moves of integers by our integer operators.
 
-    Products of integers that the normal form leaves, as no constant is among them, are the host core's.
+    Products of integers that the normal form leaves, as their weights are computed or a vector, are the host core's.
     """
 
     def apply(self, graph: Graph) -> Graph:
@@ -41,7 +41,7 @@ class RecogniseOnIntegers(Pass):
         for node in graph.nodes:
             operator = node.operator
             if isinstance(operator, _Product):
-                graph = graph.replaced((node,), node.with_(reason="it multiplies by what is computed"))
+                graph = graph.replaced((node,), node.with_(reason=_reason(graph, node)))
             if node.inputs[0] not in graph.tensors or graph.tensors[node.inputs[0]].dtype not in quantisation.INTEGERS:
                 continue
             if isinstance(operator, OnnxResize) and operator.mode != "nearest":
@@ -55,6 +55,14 @@ class RecogniseOnIntegers(Pass):
                     graph = _interpolated(graph, node, error.reason) if isinstance(operator, OnnxResize) else \
                         graph.replaced((node,), node.with_(reason=error.reason))
         return graph
+
+
+def _reason(graph: Graph, node: Node) -> str:
+    """Return why a product of integers is the host core's."""
+    weights = graph.constants.get(node.inputs[3])
+    if weights is None:
+        return "it multiplies by what is computed"
+    return f"its weights have the shape {list(weights.shape)}"
 
 
 def _with_types(graph: Graph) -> Graph:

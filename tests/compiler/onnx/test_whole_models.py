@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
+from tilewright.compiler.network.layers import CoreLayer
 from tilewright.compiler.onnx.reader import load
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.runtime.oracle.onnx_runtime import session as onnx_session
@@ -124,7 +125,7 @@ def test_group_normalisation_has_the_shape_of_its_input(tmp_path):
 
 
 @pytest.mark.parametrize("shape", [(2, 4, 3), (4,)])
-def test_matrix_products_of_other_ranks_are_the_cores(shape, tmp_path):
+def test_matrix_products_of_other_ranks(shape, tmp_path):
     scale, zero, weights = np.float32(0.05), np.int8(3), RNG.integers(-128, 128, shape).astype(np.int8)
     constants = {"s": np.array(scale), "z": np.array(zero), "w": weights}
     node = helper.make_node("QLinearMatMul", ["x", "s", "z", "w", "s", "z", "s", "z"], ["y"])
@@ -133,8 +134,8 @@ def test_matrix_products_of_other_ranks_are_the_cores(shape, tmp_path):
     feed = {"x": RNG.integers(-128, 128, (2, 2, 4)).astype(np.int8)}
     if len(shape) == 3:     # the runtime's own kernel takes no vector
         assert_as_onnx_runtime(model, feed, tmp_path)
-    assert [layer.reason for layer in compile_network(model.SerializeToString()).layers] == [
-        f"its weights have the shape {list(shape)}"]
+    on_core = [layer for layer in compile_network(model.SerializeToString()).layers if isinstance(layer, CoreLayer)]
+    assert [layer.reason for layer in on_core] == ([] if len(shape) == 3 else ["its weights have the shape [4]"])
 
 
 FUNCTIONS = {
