@@ -79,9 +79,12 @@ def _score(judged: Sequence[_Judged]) -> dict[str, int]:
 
 def _section(each: ToolFigures, networks: Sequence[str], judged: Sequence[_Judged]) -> dict[str, str]:
     cells = {(one.form.name, one.network): _shown(one) for one in judged if one.tool is each.tool}
-    rows = [(form.name, form.limit, *(cells[form.name, name] for name in networks)) for form in each.tool.forms]
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for form in each.tool.forms:
+        alike.setdefault((form.limit, *(cells[form.name, name] for name in networks)), []).append(form.name)
+    rows = [("; ".join(forms), *row) for row, forms in alike.items()]
     return {"name": each.tool.name, "packages": ", ".join(f"`{name}`" for name in each.tool.packages),
-            "table": table(("form", "limit", *networks), rows)}
+            "table": table(("forms", "limit", *networks), rows)}
 
 
 def _shown(each: _Judged) -> str:
