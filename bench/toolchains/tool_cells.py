@@ -143,7 +143,8 @@ def _why(report: Report, path: Path) -> str:
     said = [f"{round(100 * cause.share)} % {cause.operator}: {cause.reason}"
             for cause in report.core_share.causes if cause.share > _LARGE]
     if count := _beyond_int8(path):
-        said.append(f"Weights of {count} products less their zero point leave int8: what is beyond is added lane group by lane group")
+        said.append(f"Weights of {count} products less their zero point leave int8: "
+                    f"what is beyond is added lane group by lane group")
     if not said:
         said = [f"{round(100 * layer.cycles / report.cycles)} % {layer.name!r}: a pass of its own over the tensor"
                 for layer in report.layers if layer.kind == "pass" and layer.cycles > _LARGE * report.cycles]
