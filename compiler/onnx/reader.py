@@ -318,7 +318,9 @@ def _check_operators(graph: onnx.GraphProto) -> None:
 
 def _check_contrib(node: onnx.NodeProto) -> None:
     required, attributes = _CONTRIB[node.op_type]
-    if any(i >= len(node.input) or not node.input[i] for i in required) or not any(node.output):
+    lacks = any(i >= len(node.input) or not node.input[i] for i in required) or (
+        node.op_type == "QLinearConcat" and len(node.input) % 3 != 2)   # scale and zero point; three of each tensor
+    if lacks or not any(node.output):
         raise BadModelError(f"Node {_name(node)!r} ({node.op_type}) must have all its inputs and an output")
     for attribute in node.attribute:
         if attributes.get(attribute.name) != attribute.type:

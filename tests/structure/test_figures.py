@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.structure.figures import figures
+from tests.structure.figures import PAGE_LINES, figures
 from tests.structure.source import circles, closure
 
 
@@ -44,11 +44,11 @@ def test_a_function_or_class_over_a_limit_is_named(tree, name, source):
 
 def test_more_lines_of_pages_than_there_were_are_seen(tree, tmp_path):
     (tmp_path / "docs" / "subject").mkdir(parents=True)
-    (tmp_path / "docs" / "page.md").write_text("line\n" * 9000)
+    (tmp_path / "docs" / "page.md").write_text("line\n" * (PAGE_LINES - 281))
     (tmp_path / "docs" / "subject" / "page.md").write_text("line\n" * 281)
     assert tree()["lines of the pages in docs"].kept
     (tmp_path / "docs" / "subject" / "page.md").write_text("line\n" * 282)
-    assert tree()["lines of the pages in docs"].value == 9282
+    assert tree()["lines of the pages in docs"].value == PAGE_LINES + 1
     assert not tree()["lines of the pages in docs"].kept
 
 

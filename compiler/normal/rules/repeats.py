@@ -84,10 +84,16 @@ def _resized(edit: Edit, node: ir.Node) -> bool:
             or (source(x) is None and x.dtype not in (ir.DataType.INT8, ir.DataType.UINT8)):
         return False
     sizes = edit.constant(np.array([1, 1, *behind[2:]], np.float32), f"{result.name}:scales")
-    new = edit.insert(node, "Resize", [x, None, sizes], {
+    dequantise = source(x) if result.is_graph_output() else None
+    levels = None if dequantise is None else dequantise.inputs[0]
+    new = edit.insert(node, "Resize", [x if levels is None else levels, None, sizes], {
         "mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"})
+    maker = new.producer()
+    if levels is not None and dequantise is not None:   # The host dequantises what leaves the model.
+        new.type, new.shape = levels.type, result.shape
+        new = edit.insert(node, "DequantizeLinear", [new, *dequantise.inputs[1:]])
     new.type, new.shape = result.type, result.shape
-    name, maker = node.name, new.producer()
+    name = node.name
     edit.replace(node, new)
     assert maker is not None
     maker.name = name

@@ -175,12 +175,12 @@ def test_weights_keep_their_zero_points():
     assert_exact(first_conv("qoperator", np.int8, (0, 3, -3, 1), -100, 100))
 
 
-def test_weights_beyond_int8_are_split():
+def test_weights_beyond_int8_stay_one_layer():
     network = assert_layers(first_conv("qoperator", np.uint8, (0, 200, 100, 255), 0, 255))
     assert all(layer.exact for layer in network.layers)
     assert not any(isinstance(layer, CoreLayer) for layer in network.layers)
     wide = next(layer for layer in network.layers if layer.kind == "conv")
-    assert (wide.in_shape[0], wide.weights.dtype) == (6, np.int8)
+    assert (wide.in_shape[0], wide.weights.dtype) == (3, np.int16)
 
 
 def test_contrib_operators_need_their_inputs_and_attributes():

@@ -194,7 +194,7 @@ def test_a_model_without_layers_is_refused(tmp_path):
 
 def test_what_is_no_model_is_refused_in_a_sentence(tmp_path):
     (tmp_path / "net.onnx").write_bytes(b"nothing")
-    assert refused(2, "check", tmp_path / "net.onnx").startswith("Model 'net.onnx' must be an ONNX file, and this one ")
+    assert refused(2, "check", tmp_path / "net.onnx").startswith("Model 'net.onnx' must be an ONNX file, and this ")
 
 
 # ---- what is warned of

@@ -6,7 +6,6 @@ import pytest
 from onnx import TensorProto
 
 from tests.support.float_models import FloatBuilder
-from tilewright.errors import InputError
 from tilewright.isa.machine import PRESETS
 from tilewright.runtime.compared_run import run_model
 from tilewright.runtime.model_source import find_model
@@ -135,8 +134,7 @@ def test_a_float_model_of_integer_inputs_is_float(tmp_path, monkeypatch, dtype):
                      PRESETS["base"], "fast", None)
     assert done.comparison.matches, done.comparison
     assert any(layer.algorithm.startswith("conv") for layer in done.report.layers)
-    with pytest.raises(InputError, match=r"'counts' is int.*--calibrate"):
-        find_model(str(tmp_path / "counts.onnx"), Silence())
+    assert find_model(str(tmp_path / "counts.onnx"), Silence())     # whole numbers are drawn for a quick look
 
 
 def test_words_by_number_are_no_quantisation():
