@@ -258,8 +258,13 @@ def _missing(channels: int, machine: Machine) -> int:
     return channels % 2 if machine.pairs_channels else 0
 
 
+_TILES_OF_PATCH = 2
+
+
 def loop_nests(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[LoopNest, ...]:
     """Return the loop nests of ``layer`` by ``algorithm`` that are worth comparing."""
+    if algorithm is Algorithm.WINOGRAD and len(layer.weight_parts) > 1 and machine.tiles < _TILES_OF_PATCH:
+        return ()   # what is beyond int8 is added tile by tile, and a patch of conv23 begins at an even one
     unbounded = _unbounded_nest(layer, algorithm, machine)
     plain = _within_loops(unbounded, layer)
     if algorithm is Algorithm.POOL:
