@@ -139,7 +139,7 @@ def _synthesised(task: _Task) -> dict[str, Any]:
 
 
 _PARTS = (_in_rtl, _synthesised)
-"""What is measured of a design, each on its own."""
+"""Measurements of a design, each on its own."""
 
 
 def _beside(predicted: float, measured: float) -> dict[str, float]:

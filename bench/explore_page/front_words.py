@@ -1,4 +1,4 @@
-"""What changes along the front of an exploration, in sentences."""
+"""Sentences on the changes along the front of an exploration."""
 
 from collections.abc import Sequence
 

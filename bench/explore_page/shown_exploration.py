@@ -1,4 +1,4 @@
-"""What the page of an exploration shows: designs with parameters and measures, the front, and what to compare with."""
+"""Contents of the page of an exploration: designs with parameters and measures, the front, and what to compare with."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

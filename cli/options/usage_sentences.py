@@ -15,7 +15,7 @@ _EXAMPLES = {
     "MODEL": "a file (.onnx) or a built-in network, such as lenet5",
     "--target": "what to synthesise for: ecp5-25k, ecp5-85k, ice40up5k, xc7, osu018 or sky130",
 }
-"""What to give for an argument or an option that is missing, where its help does not say it in a few words."""
+"""Values to give for an argument or an option that is missing, where its help does not say it in a few words."""
 
 _MACHINE = "--machine"
 

@@ -19,7 +19,7 @@ _MOST = 2**22
 _NOT_COMPUTED = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError, RuntimeError, TypeError,
     ValueError, onnx.defs.SchemaError)
-"""What ONNX's reference raises of inputs that contradict their operator, or that it has no implementation for.
+"""Exceptions that ONNX's reference raises of inputs that contradict their operator, or that it does not implement.
 
 Its own errors are of RuntimeError; it also looks for attributes that a broken node has not, names that an axis out of
 range has not set, and operators that an opset has not. The others are of NumPy.

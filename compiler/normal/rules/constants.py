@@ -1,4 +1,4 @@
-"""What reads constants alone is a constant, and a constant that was levels stays levels, wherever it is moved."""
+"""Constants: an operator of constants alone is one, and one that was levels stays levels, wherever it is moved."""
 
 import numpy as np
 import onnx_ir as ir
