@@ -98,7 +98,7 @@ def test_the_page_has_every_price_with_its_source_and_ranges(name):
     page = PAGE.read_text(encoding="utf-8")
     data = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     shown = {row["price"].split("`")[1]: row for row in rows(page, name)}
-    sources, said = sources_of(section(page, name)), set()
+    whole, said = notes_of(section(page, name)), set()
     entries = dict(data["price"]) | {
         f"{block}.{event}": each for block, events in data.get("block", {}).items() for event, each in events.items()
         if "pJ" in each}
@@ -113,7 +113,7 @@ def test_the_page_has_every_price_with_its_source_and_ranges(name):
                   for place, sign in ((0, -1), (1, 1))]
         expected = [each["pJ"] * factor for factor in ranges] if each["relative"] else []
         assert numbers(row["relative"]) == pytest.approx(expected, rel=0.006)
-        source, _, reasons = sources[entry].partition(" Ranges: ")
+        source, _, reasons = whole(row["source, and reasons of the ranges"]).partition(" Ranges: ")
         assert source == f"({each['node']}): {each['source']}."
         assert sorted(re.findall(r"(?:relative|absolute) \S+ to \S+: ", reasons)) == sorted(
             f"{kind} {low:g} to {high:g}: " for kind in ("relative", "absolute") for low, high, _ in each[kind])
@@ -121,9 +121,8 @@ def test_the_page_has_every_price_with_its_source_and_ranges(name):
             assert f"{low:g} to {high:g}: {reason}" in reasons
 
 
-def sources_of(text):
-    """Return what a section says of each price's source and ranges, with the texts of the notes put in."""
+def notes_of(text):
+    """Return what puts the texts of a section's notes into a cell."""
     notes = dict(re.findall(r"^(\d+)\. (.*)$", text, re.MULTILINE))
-    whole = re.compile(r"\bnotes? (\d+(?:, \d+)*)")
-    return {name: whole.sub(lambda found: "; ".join(notes[each] for each in found[1].split(", ")), told)
-            for name, told in re.findall(r"^- `([^`]+)` (.*)$", text, re.MULTILINE)}
+    number_of = re.compile(r"\bnotes? (\d+(?:, \d+)*)")
+    return lambda cell: number_of.sub(lambda found: "; ".join(notes[each] for each in found[1].split(", ")), cell)
