@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: pictures batches dram package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate prove coverage site docs-check notebooks toolchains
+.PHONY: pictures batches dram package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs zoo area area-model ablation clean board calibrate prove coverage site docs-check notebooks toolchains
 
 BIN := .venv/bin
 
@@ -115,8 +115,8 @@ notebooks: $(DOCS)  ## run examples/notebooks again, in place
 docs-check: setup  ## check every link, anchor, command, option and block of Python in the pages, without running a command
 	@$(BIN)/pytest -q tests/docs -m "not slow"
 
-real-networks: setup  ## regenerate docs/real-networks.md: every network of docs/real-networks.toml on the fast engine; FRESH=--fresh
-	@$(BIN)/python -m tilewright.bench.real_networks docs/real-networks.toml docs/real-networks.md $(FRESH)
+zoo: setup  ## regenerate docs/zoo.md: what every network of docs/zoo.toml costs on nano, base and large, and how exact it is; FRESH=--fresh
+	@$(BIN)/python -m tilewright.bench.zoo.zoo docs/zoo.toml docs/zoo.md $(FRESH)
 	@$(BIN)/python -m tilewright.compiler.operators_page > docs/operators.new && mv docs/operators.new docs/operators.md
 
 toolchains: setup  ## regenerate docs/toolchains.md: six networks as the quantisers of others write them (an hour and some gigabytes, once); TOOLS="--tool nncf"

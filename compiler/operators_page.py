@@ -13,13 +13,13 @@ _EXPANDED = ("QLinearMul", "QLinearConcat", "QLinearSigmoid", "QLinearLeakyRelu"
 """Operators on integers that the datapath has none of the same name for."""
 
 _TEMPLATE = Path(__file__).with_name("operators_page.md.j2")
-_REAL_NETWORKS = Path(__file__).resolve().parents[1] / "docs" / "real-networks.json"
-"""Findings of `bench.real_networks`: the networks that the core is busy with, and why."""
+_ZOO = Path(__file__).resolve().parents[1] / "docs" / "zoo.json"
+"""Findings of `bench.zoo`: the networks that the core is busy with, and why."""
 
 
 def page() -> str:
     """Return the page's text."""
-    busy = json.loads(_REAL_NETWORKS.read_text(encoding="utf-8"))["over_a_tenth"] if _REAL_NETWORKS.exists() else []
+    busy = json.loads(_ZOO.read_text(encoding="utf-8"))["over_a_tenth"] if _ZOO.exists() else []
     return render(_TEMPLATE, runs_on=RUNS_ON, datapath=DATAPATH, kernels=KERNELS.values(), expanded=_EXPANDED,
                   busy=busy)
 

@@ -110,7 +110,7 @@ def model(tmp_path_factory):
 
 
 @pytest.mark.parametrize("words", [
-    ("run", "--engine", "cycles"), ("run", "--explain", "--statistics"), ("check",), ("compare",),
+    ("run", "--engine", "cycles"), ("run", "--explain", "--statistics"), ("check",), ("compare",), ("card",),
     ("compile", "--explain"), ("diff", "base", "base,lanes=8,bus_bytes=16,clusters=2,chaining=false"),
 ], ids=lambda words: " ".join(words[:2]))
 def test_the_tables_of_a_command_fit(monkeypatch, tmp_path, model, words):

@@ -1,23 +1,26 @@
-"""The page docs/real-networks.md: cycles of published networks, the core's share, and exactness."""
+"""The page docs/zoo.md: what networks cost on each preset, what runs where, exactness, and published silicon."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tilewright.bench.zoo.zoo_list import Silicon
 from tilewright.tools.markdown import digits, percent, table
 from tilewright.tools.templates import render
 
-__all__ = ["MUCH", "NetworkFacts", "real_networks_page"]
+__all__ = ["MUCH", "NetworkFacts", "clause", "zoo_page"]
 
 MUCH = 0.1
 """A network that spends more of its cycles on the core is named with the reason."""
 
-_TEMPLATE = Path(__file__).with_name("real_networks_page.md.j2")
+_TEMPLATE = Path(__file__).with_name("zoo_page.md.j2")
 _NAMED_CAUSES = 0.01
 """Causes of a smaller part of all cycles are left out of the reason."""
 
+_COST_HEADS = ("network", "MACs, M", "design", "cycles", "ms", "energy, µJ", "weights, bytes", "working memory", "core")
 _HEADS = ("network", "from", "what runs where", "cycles", "core", "against ONNX Runtime")
+_SILICON_HEADS = ("network", "system", "published", "cycles", "clock", "source")
 _WORTH_NAMING = 0.005
 
 
@@ -45,6 +48,10 @@ class NetworkFacts:
     compared, floats, loose, levels : int
     untrusted, difference : str
         As in `runtime.oracle.comparison.Comparison`.
+    costs : list of dict
+        As in `runtime.card.model_card.CardCost`: one for each preset.
+    accuracy : float or None
+        Top-1 of the hardware's values over ``images``, where the network comes with labels.
     """
 
     name: str
@@ -67,6 +74,9 @@ class NetworkFacts:
     levels: int = 0
     untrusted: str = ""
     difference: str = ""
+    costs: list[dict[str, Any]] = field(default_factory=list)
+    accuracy: float | None = None
+    images: int = 0
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "NetworkFacts":
@@ -88,15 +98,30 @@ class NetworkFacts:
         return f"{percent(self.core_share)} of {digits(self.cycles)} cycles: {', '.join(causes)}"
 
 
-def real_networks_page(networks: Sequence[NetworkFacts]) -> str:
+def zoo_page(networks: Sequence[NetworkFacts], silicon: Sequence[Silicon] = ()) -> str:
     """Return the page."""
     ran = [each for each in networks if each.ran]
     return render(
-        _TEMPLATE, networks=table(_HEADS, map(_row, ran), left=None) if ran else "",
+        _TEMPLATE, costs=table(_COST_HEADS, [row for each in ran for row in _cost_rows(each)], left=3) if ran else "",
+        networks=table(_HEADS, map(_row, ran), left=None) if ran else "",
+        silicon=table(_SILICON_HEADS, [[each.network, each.system, each.published, each.cycles, each.clock, each.source]
+                                       for each in silicon], left=None) if silicon else "",
         busy=[each for each in ran if each.busy],
         refused=[(each, clause(each.refused)) for each in networks if each.refused],
         crashed=[each for each in networks if each.crashed], missing=[each for each in networks if each.missing],
         ran=len(ran), listed=len(networks))
+
+
+def _cost_rows(facts: NetworkFacts) -> list[list[str]]:
+    """Return a row for each preset; what holds for the network stands in the first."""
+    rows = []
+    for number, cost in enumerate(facts.costs):
+        judged = "" if facts.accuracy is None else f", {percent(facts.accuracy, 1)} of {facts.images} images right"
+        about = [facts.name + judged, digits(facts.macs / 1e6)] if number == 0 else ["", ""]
+        rows.append([*about, cost["machine"], *(["refused", *["–"] * 5] if cost["refused"] else [
+            f"{cost['cycles']:,}", digits(cost["milliseconds"]), digits(cost["energy_uj"]),
+            f"{cost['weight_bytes']:,}", f"{cost['working_bytes']:,}", percent(cost["core_share"], 1)])])
+    return rows
 
 
 def clause(sentence: str) -> str:
@@ -125,7 +150,7 @@ def _exactness(facts: NetworkFacts) -> str:
     if facts.untrusted:
         return facts.untrusted
     if facts.matches is None:
-        return "nothing to compare"
+        return "not compared here"
     if not facts.matches:
         return f"**differs**: {facts.difference}"
     held = facts.compared - facts.floats - facts.loose
