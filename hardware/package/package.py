@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tilewright.errors import InputError
 from tilewright.hardware.package.descriptions import descriptions
+from tilewright.hardware.package.licence import licence_text, licensed
 from tilewright.hardware.package.readme import readme
 from tilewright.hardware.package.testbench import command_lines, exercise, memory_lines, placeholders
 from tilewright.hardware.package.top import (
@@ -83,6 +84,7 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: Po
         package.template(f"constraints/{name}", name, {})
     package.files[_FILE_LIST] = "".join(f"rtl/{name}\n" for name in sources)
     package.files |= descriptions(machine, top, tuple(package.files))
+    package.files = {name: licensed(name, text) for name, text in package.files.items()} | {"LICENSE": licence_text()}
     if with_core:
         package.files |= _core_files()
     package.files["README.md"] = readme(machine, bus, port, top, tuple(package.files), commands, with_core=with_core)
@@ -110,7 +112,7 @@ def _core_files() -> dict[str, str]:
     The core's files are under the licence that lies beside them; they are copied, and not changed.
     """
     theirs = {f"{CORE_FOLDER}/{path.name}": path.read_text(encoding="utf-8") for path in core_sources()}
-    ours = {f"rtl/{path.name}": path.read_text(encoding="utf-8") for path in system_sources()}
+    ours = {f"rtl/{path.name}": licensed(path.name, path.read_text(encoding="utf-8")) for path in system_sources()}
     listed = "".join(f"{name}\n" for name in (*theirs, *ours, f"rtl/{COPROCESSOR}.v"))
     licence = core_license().read_text(encoding="utf-8")
     return {**theirs, f"{CORE_FOLDER}/LICENSE": licence, **ours, SYSTEM_FILES: listed}

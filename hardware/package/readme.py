@@ -14,6 +14,7 @@ from tilewright.hardware.package.top import (
     Bus,
     Top,
 )
+from tilewright.hardware.synthesis.targets import ECP5_SYNTHESIS
 from tilewright.isa.command_port import REGISTERS, PortName
 from tilewright.isa.machine import Machine
 from tilewright.tools.templates import render
@@ -43,6 +44,7 @@ _FILES = {
     "tilewright.f": "sources, one on a line",
     COMPONENT: "the component in IP-XACT (IEEE 1685-2009): ports, AXI interfaces, registers",
     CORE_FILE: "the same for FuseSoC, with targets for its testbench and for lint",
+    "LICENSE": "licence of all files but the core's",
     SYSTEM_FILES: "sources of core and coprocessor together",
     f"{CORE_FOLDER}/LICENSE": "licence of the core's files",
     "rtl/clock_gate.sv": "the core's clock gate, always open",
@@ -59,7 +61,7 @@ def readme(machine: Machine, bus: Bus, port: PortName, top: Top, files: tuple[st
         listed[f"{CORE_FOLDER}/*.sv"] = "CV32E40X, unmodified"
     return render(
         _TEMPLATE, machine=machine, bus=bus, port=port, registers=REGISTERS, bus_bits=8 * machine.bus_bytes,
-        with_core=with_core, version=__version__,
+        with_core=with_core, version=__version__, synth_ecp5=ECP5_SYNTHESIS,
         files=listed, top=TOP, sources=[name for name in files if name in _SOURCES], instance=instance(top),
         ports=top.ports, system=SYSTEM, system_files=SYSTEM_FILES, core_folder=CORE_FOLDER, commands=commands)
 

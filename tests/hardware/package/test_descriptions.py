@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tilewright.hardware.package.descriptions import COMPONENT, CORE_FILE, descriptions
+from tilewright.hardware.package.licence import licence_text
 from tilewright.hardware.package.package import write_verilog
 from tilewright.hardware.package.top import TOP, Top, TopPort
 from tilewright.isa.command_port import REGISTERS
@@ -129,3 +130,26 @@ def test_fusesoc_runs_the_testbench(package, tmp_path):
          "sim", name], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "PASS: " in done.stdout
+
+
+def test_every_file_that_has_comments_names_the_licence_and_the_licence_is_there(package):
+    assert (package / "LICENSE").read_text() == licence_text()
+    assert "Apache License" in licence_text()
+    files = [path for path in package.rglob("*") if path.suffix in (".v", ".lpf", ".xdc", ".sdc", ".core")
+             or path.name == "Makefile"]
+    assert len(files) > 8
+    assert [path.name for path in files if "SPDX-License-Identifier: Apache-2.0" not in
+            path.read_text().splitlines()[1 if path.suffix == ".core" else 0]] == []
+
+
+def test_fusesoc_knows_a_target_for_each_family(package, tmp_path):
+    environment = dict(os.environ, HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path),
+                       XDG_CACHE_HOME=str(tmp_path))
+    name = re.search(r"^name: (\S+)$", (package / CORE_FILE).read_text(), re.MULTILINE)[1]
+    for target, tool in (("synth_ecp5", "yosys"), ("synth_xilinx7", "vivado")):
+        done = subprocess.run(
+            [sys.executable, "-c", "from fusesoc.main import main; main()", "--cores-root", str(package), "run",
+             "--setup", "--target", target, name], cwd=tmp_path, env=environment, capture_output=True, text=True,
+            check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert list(tmp_path.rglob(f"{target}-{tool}")), target
