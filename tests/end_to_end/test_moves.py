@@ -9,6 +9,7 @@ from onnx import helper
 
 from tests.fuzz.oracle import judge
 from tests.support.onnx_models import ModelBuilder, Value
+from tilewright.compiler.passes.pass_order import compile_network
 
 
 class Movements(ModelBuilder):
@@ -146,3 +147,24 @@ def test_batches_of_images_are_no_rows_of_elements():
     last = model.moves("Reshape", model.dequantised(shaped), ints(1, 1, 6, 21))
     verdict, _ = judge(model.ended(last, (1, 1, 6, 21)))
     assert verdict.mismatches == []
+
+
+@pytest.mark.parametrize("joined", [1, 2])
+def test_a_concatenation_of_one_scale_is_no_layer(joined: int) -> None:
+    """Q, Concat, Q of the same parameters, behind a Resize too: the parts are stored where they belong."""
+    model = Movements("qdq", seed=5)
+    x = model.conv(model.input((1, 8, 6, 8)), 16, kernel=1)
+    y = model.conv(model.max_pool(x, strides=(2, 2)), 8, kernel=1)
+    parts = [model.requantised(model.dequantised(y), x, y.shape, 1.5)]
+    widened = model.moves("Resize", model.dequantised(parts[0]), "", np.float32([1, 1, 2, 2]), mode="nearest",
+                          nearest_mode="floor", coordinate_transformation_mode="asymmetric")
+    wide = model.requantised(widened, parts[0], (1, 8, 6, 8))
+    other = model.requantised(model.dequantised(x), wide, x.shape)
+    c = model.concat([wide, other], wide.scale)
+    for _ in range(1, joined):
+        c = model.concat([c, wide], c.scale)
+    made = model.finish(model.conv(c, 8))
+    nothing_on_the_core(made)
+    kinds = [layer.kind for layer in compile_network(made).layers]
+    # Passes are the maximum and the other tensor at the scale of both; a part that is there twice is copied.
+    assert kinds.count("pass") == 1 + joined

@@ -1,4 +1,7 @@
-"""Two Transposes that undo each other are not there, whatever changes each element by itself stands between them."""
+"""Two Transposes that undo each other are not there, whatever changes each element by itself stands between them.
+
+And one behind a softmax stands before it if that makes channels of what the softmax goes along: rows lie together then.
+"""
 
 import numpy as np
 import onnx_ir as ir
@@ -18,6 +21,10 @@ from tilewright.compiler.normal.values import (
 __all__ = ["TURNS"]
 
 _SCALES, _SIZES = 2, 3
+_SOFTMAX = ("Softmax", "LogSoftmax")
+_ONE_AXIS = 13
+"""Version of ONNX from which on a softmax goes along one axis."""
+_CHANNELS, _IMAGE = 1, 4
 
 
 def _apply(edit: Edit) -> int:
@@ -39,7 +46,7 @@ def _straightened(edit: Edit, last: ir.Node) -> bool:
         if _turns(node):
             return bool(between) and _dropped(edit, node, between, last)
         if not _is_pointwise(node):
-            return False
+            return _goes_along_channels(edit, node, last) and _raised(edit, node, between, last)
         between.append(node)
         value = node.inputs[0]
     return False
@@ -85,5 +92,29 @@ def _dropped(edit: Edit, first: ir.Node, between: list[ir.Node], last: ir.Node) 
     return True
 
 
-TURNS = Rule("turns", "No Transpose undoes another with nothing but Q, DQ, clamps and Resize between them",
-             "these treat every element alike, and a Resize takes its factors in the other order", _apply)
+def _goes_along_channels(edit: Edit, node: ir.Node, last: ir.Node) -> bool:
+    """Tell whether a softmax goes along what a Transpose behind it makes the channels of an image."""
+    if node.domain or node.op_type not in _SOFTMAX or edit.opset < _ONE_AXIS or edit.is_output(last.outputs[0]):
+        return False
+    turn = list(attribute(last, "perm"))
+    axis = attribute(node, "axis", -1) % _IMAGE
+    return len(turn) == _IMAGE and axis != _CHANNELS and turn.index(axis) == _CHANNELS
+
+
+def _raised(edit: Edit, softmax: ir.Node, between: list[ir.Node], last: ir.Node) -> bool:
+    """Put a Transpose before a softmax, and what changes each element between them behind both."""
+    if any(node.op_type == "Resize" for node in between):
+        return False
+    turned = edit.insert(softmax, "Transpose", [softmax.inputs[0]], {"perm": list(attribute(last, "perm"))})
+    softmax.replace_input_with(0, turned)
+    softmax.attributes["axis"] = ir.AttrInt64("axis", _CHANNELS)
+    for node in (softmax, *between):
+        node.outputs[0].shape = None
+    edit.redirect(last.outputs[0], (between or [softmax])[0].outputs[0])
+    edit.drop(last)
+    return True
+
+
+TURNS = Rule("turns", "No Transpose undoes another with nothing but Q, DQ, clamps and Resize between them, or makes "
+             "channels of what a softmax goes along", "these treat every element alike, a Resize takes its factors in "
+             "the other order, and a softmax takes its axis", _apply)

@@ -1,4 +1,4 @@
-"""The ONNX operators that only move elements, and the elements that they move."""
+"""The ONNX operators that only move elements, what they move, and Q behind DQ that does nothing."""
 
 import math
 
@@ -17,8 +17,9 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxTranspose,
     OnnxView,
 )
+from tilewright.compiler.passes.recognise.function_tables import same_parameters
 
-__all__ = ["elements", "is_movement", "moved_inputs", "one_scale"]
+__all__ = ["elements", "is_movement", "is_undone", "moved_inputs", "one_scale"]
 
 _Moving = (OnnxConcat | OnnxDepthToSpace | OnnxExpand | OnnxGather | OnnxSlice | OnnxSpaceToDepth | OnnxTile
            | OnnxTranspose | OnnxView)
@@ -34,6 +35,12 @@ def is_movement(graph: Graph, node: Node) -> bool:
 def moved_inputs(node: Node) -> tuple[str, ...]:
     """Return the tensors that a movement moves."""
     return node.inputs if isinstance(node.operator, OnnxConcat) else node.inputs[:1]
+
+
+def is_undone(graph: Graph, node: Node, dequantise: Node) -> bool:
+    """Tell whether a node makes the integers again that a DequantizeLinear before it reads, none of them an output."""
+    return isinstance(node.operator, OnnxQuantizeLinear) and isinstance(dequantise.operator, OnnxDequantizeLinear) \
+        and node.output not in graph.outputs and same_parameters(graph, dequantise.inputs[1:], node.inputs[1:])
 
 
 def one_scale(graph: Graph, node: Node) -> bool:

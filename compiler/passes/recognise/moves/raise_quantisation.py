@@ -9,7 +9,12 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxDequantizeLinear, OnnxQuantizeLinear, OnnxView
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.passes.recognise.function_tables import same_parameters
-from tilewright.compiler.passes.recognise.moves.float_movements import is_movement, moved_inputs, one_scale
+from tilewright.compiler.passes.recognise.moves.float_movements import (
+    is_movement,
+    is_undone,
+    moved_inputs,
+    one_scale,
+)
 
 __all__ = ["RaiseQuantisation"]
 
@@ -25,18 +30,12 @@ class RaiseQuantisation(Pass):
             if quantise is None or not one_scale(graph, quantise):
                 continue
             move = graph.producer(quantise.inputs[0])
-            if move is not None and _is_undone(graph, quantise, move):
+            if move is not None and is_undone(graph, quantise, move):
                 graph = graph.removed(quantise).replace_all_uses(quantise.output, move.inputs[0])
             elif move is not None and _can_rise(graph, move) and not _is_integer_concat(graph, quantise, move):
                 graph, new = _raised(graph, quantise, move, made)
                 waiting += new
         return graph.without_unread()
-
-
-def _is_undone(graph: Graph, quantise: Node, dequantise: Node) -> bool:
-    """Tell whether a QuantizeLinear makes the integers again that a DequantizeLinear before it reads."""
-    return isinstance(dequantise.operator, OnnxDequantizeLinear) and quantise.output not in graph.outputs \
-        and same_parameters(graph, dequantise.inputs[1:], quantise.inputs[1:])
 
 
 def _is_integer_concat(graph: Graph, quantise: Node, move: Node) -> bool:

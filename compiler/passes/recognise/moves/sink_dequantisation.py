@@ -1,6 +1,7 @@
 """Move integers, and dequantise only the result: ``Transpose(DQ(x))`` becomes ``DQ(Transpose(x))``.
 
-At the end of a model, where the host dequantises, nothing of it is the core's then.
+At the end of a model, where the host dequantises, nothing of it is the core's then. What quantises the result in the
+same way gives the integers that were moved.
 """
 
 from tilewright.compiler.errors import CompileError
@@ -10,7 +11,13 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.passes.recognise.function_tables import same_parameters
-from tilewright.compiler.passes.recognise.moves.float_movements import elements, is_movement, moved_inputs, one_scale
+from tilewright.compiler.passes.recognise.moves.float_movements import (
+    elements,
+    is_movement,
+    is_undone,
+    moved_inputs,
+    one_scale,
+)
 
 __all__ = ["SinkDequantisation"]
 
@@ -56,6 +63,9 @@ def _sunk(graph: Graph, node: Node, sources: list[Node]) -> Graph:
         return graph
     inner = Tensor(f"{node.output}:integer", graph.tensors[node.output].shape, kind.dtype, kind.scale, kind.zero_point)
     inputs = (*(source.inputs[0] for source in sources), *node.inputs[len(sources):])
-    return graph.with_tensors(inner).replaced(
-        (node,), node.with_(inputs=inputs, output=inner.name),
-        Node(first.operator, (inner.name, *first.inputs[1:]), node.output))
+    after = Node(first.operator, (inner.name, *first.inputs[1:]), node.output)
+    graph = graph.with_tensors(inner).replaced((node,), node.with_(inputs=inputs, output=inner.name), after)
+    for reader in graph.readers(node.output):
+        if is_undone(graph, reader, after):
+            graph = graph.removed(reader).replace_all_uses(reader.output, inner.name)
+    return graph

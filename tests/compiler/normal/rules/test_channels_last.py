@@ -83,3 +83,21 @@ def test_a_turned_tensor_that_another_reads_keeps_its_transpose():
              node("Relu", ["u"], "y"), node("Flatten", ["d"], "z")]
     form = normalise(model(nodes, _UINT8, outputs=("y", "z")))
     assert "turns" not in form.counts
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+def test_a_softmax_goes_along_what_a_transpose_behind_it_makes_channels(op):
+    constants = {**_UINT8, "ys": scalar(2**-8 if op == "Softmax" else 2**-3), "yz": zero(0 if op == "Softmax" else 250,
+                                                                                         np.uint8)}
+    nodes = [node("QuantizeLinear", ["x", "xs", "xz"], "q"), node("DequantizeLinear", ["q", "xs", "xz"], "d"),
+             node(op, ["d"], "s", axis=2), node("QuantizeLinear", ["s", "ys", "yz"], "r"),
+             node("Transpose", ["r"], "t", perm=[0, 2, 1, 3]), node("DequantizeLinear", ["t", "ys", "yz"], "y")]
+    made = _made(model(nodes, constants), "turns")
+    assert made.index("Transpose") < made.index(op)
+
+
+@pytest.mark.parametrize(("axis", "perm"), [(1, [0, 2, 1, 3]), (3, [0, 2, 1, 3])])
+def test_a_softmax_along_other_axes_keeps_the_transpose_behind_it(axis, perm):
+    nodes = [node("QuantizeLinear", ["x", "xs", "xz"], "q"), node("DequantizeLinear", ["q", "xs", "xz"], "d"),
+             node("Softmax", ["d"], "s", axis=axis), node("Transpose", ["s"], "y", perm=perm)]
+    assert "turns" not in normalise(model(nodes, _UINT8)).counts
