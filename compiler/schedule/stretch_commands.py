@@ -35,11 +35,14 @@ def in_stretches(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machi
             yield from _added_up(plan, tile, block, stretch, mac, sizes)
             yield from act
             continue
+        backwards = False
         for rows, columns in _turns(drafts, plan, machine):
             written = _act_of_turn(act, rows, columns, plan)
             if _writes(written):
-                yield from _added_up(plan, tile, block, stretch, _of_turn(mac, rows, columns, nest), sizes)
+                turn = list(_added_up(plan, tile, block, stretch, _of_turn(mac, rows, columns, nest), sizes))
+                yield from _backwards(turn) if backwards else turn
                 yield from written
+                backwards = not backwards
 
 
 def _added_up(plan: LayerPlan, tile: Tile, block: WeightBlock, stretch: Stretch, drafts: Sequence[Draft],
@@ -50,6 +53,19 @@ def _added_up(plan: LayerPlan, tile: Tile, block: WeightBlock, stretch: Stretch,
     for number, rest in enumerate(stretch.rests, 1):
         added = _rest(plan, tile, block, rest, drafts, sum(sizes[:number]))
         yield from _with(added, hold=1 if number < last else hold)
+
+
+def _backwards(drafts: Sequence[Draft]) -> Iterator[Draft]:
+    """Yield the commands that add up the products of a turn from the last to the first, each behind its settings.
+
+    Of turns that go there and back, one begins with the setting that the one before it ends with: the array prepares a
+    command while the one before it issues, and one that adds what is beyond int8 is short.
+    """
+    ends = [index + 1 for index, draft in enumerate(drafts) if draft.variant.startswith("run")]
+    parts = [list(drafts[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+    begins, last = drafts[ends[0] - 1].operands["accumulate"], len(parts) - 1
+    for number, part in enumerate(reversed(parts)):
+        yield from _with(part, accumulate=1 if number else begins, hold=int(number < last))
 
 
 def _with(drafts: Sequence[Draft], **operands: int) -> list[Draft]:
