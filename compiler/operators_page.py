@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from tilewright.compiler.control.step_limit import MOST_NODES
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.passes.coverage import DATAPATH, RUNS_ON
 from tilewright.tools.templates import render
@@ -21,7 +22,7 @@ def page() -> str:
     """Return the page's text."""
     busy = json.loads(_ZOO.read_text(encoding="utf-8"))["over_a_tenth"] if _ZOO.exists() else []
     return render(_TEMPLATE, runs_on=RUNS_ON, datapath=DATAPATH, kernels=KERNELS.values(), expanded=_EXPANDED,
-                  busy=busy)
+                  busy=busy, most_nodes=MOST_NODES)
 
 
 if __name__ == "__main__":

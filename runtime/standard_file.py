@@ -11,6 +11,7 @@ from pathlib import Path
 from tilewright.compiler.onnx.given_shapes import fix_shapes, fix_values
 from tilewright.compiler.onnx.reader import read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
+from tilewright.compiler.onnx.unrolling import unrolled
 from tilewright.runtime.quantise.quantised_model import ReadModel
 from tilewright.tools.files import write_file
 from tilewright.tools.toolchain import cache_folder
@@ -39,6 +40,7 @@ def standard_file(model: Path, shapes: Shapes, values: Values | None = None) -> 
         fix_values(proto, values)
     if shapes:
         fix_shapes(proto, shapes)
+    proto, _ = unrolled(proto)
     if not shapes and not values and not notes_of(proto):
         return model, proto
     content = proto.SerializeToString(deterministic=True)

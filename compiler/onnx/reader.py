@@ -5,7 +5,7 @@ shapes, cleaned up (functions inlined, constants folded, identities removed), an
 the host core computes get through.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from tilewright.compiler.onnx.order import in_order
 from tilewright.compiler.onnx.qonnx import expand_qonnx, import_domains
 from tilewright.compiler.onnx.reading_notes import SORTED_NOTE, add_note, form_note
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
+from tilewright.compiler.onnx.unrolling import StillThere, unrolled
 
 __all__ = ["DYNAMIC_NOTE", "MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "QONNX_NOTE", "load", "read_model",
            "self_contained"]
@@ -104,16 +105,13 @@ def load(model: str | Path | bytes) -> Graph:
     _check_contribs(proto)
     detach_outputs(proto)
     fix_batch(proto)
+    proto, refusals = unrolled(proto)
     proto = expand_functions(without_integer_operators(proto), _OPERATORS)
     cleaned, count = clean_with_shapes(proto), len(proto.graph.node)
-    if any(node.op_type == "If" for node in proto.graph.node):
-        # The branch that is left has not been seen yet.
-        cleaned = infer_shapes(clean(without_integer_operators(normalise(cleaned).proto)))
-    # What folding has made constant, as the shape of a Reshape, tells the shapes of what follows, which fold then, and
-    # a branch that was chosen is more nodes than its If was.
-    while any(node.op_type in ("Shape", "If") for node in cleaned.graph.node) and len(cleaned.graph.node) != count:
+    # What folding has made constant, as the shape of a Reshape, tells the shapes of what follows, which fold then.
+    while any(node.op_type == "Shape" for node in cleaned.graph.node) and len(cleaned.graph.node) != count:
         cleaned, count = infer_shapes(clean(cleaned)), len(cleaned.graph.node)
-    return _build(cleaned).with_(border=border)
+    return _build(cleaned, refusals).with_(border=border)
 
 
 QONNX_NOTE = "Quant of QONNX is computed as QuantizeLinear, Clip and DequantizeLinear, and compared as such"
@@ -302,15 +300,20 @@ def _check_contribs(proto: onnx.ModelProto) -> None:
                                 f"not {len(node.output)}")
 
 
-def _check_operators(graph: onnx.GraphProto) -> None:
-    """Refuse what neither the datapath nor the host core computes, every node of it."""
+def _check_operators(graph: onnx.GraphProto, unrolling: Mapping[str, StillThere]) -> None:
+    """Refuse what neither the datapath nor the host core computes, every node of it.
+
+    ``unrolling`` says of nodes of control flow why they are still there.
+    """
     read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
     refusals = []
     for node in graph.node:
         compiled = _CONTRIB.keys() if node.domain == "com.microsoft" else _OPERATORS
         if node.domain not in ("", "ai.onnx", "com.microsoft") or node.op_type not in compiled:
             reason = _OF_CONDITION if node.op_type == "If" else "the operator is not compiled"
-            refusals.append(UnsupportedNodeError(_name(node), node.op_type, reason, way_out_of(node, graph)))
+            why = unrolling.get(_name(node), StillThere("", ""))
+            refusals.append(UnsupportedNodeError(_name(node), node.op_type, why.reason or reason,
+                                                 why.way_out or way_out_of(node, graph)))
         elif node.op_type != "Split" and any(name in read for name in node.output[1:] if name):
             refusals.append(UnsupportedNodeError(_name(node), node.op_type, "its second output is used", _WAY_OUT))
     raise_all(refusals)
@@ -328,10 +331,10 @@ def _check_contrib(node: onnx.NodeProto) -> None:
                                 f"{', '.join(attributes) or 'none'}, each of its type, not {attribute.name!r}")
 
 
-def _build(proto: onnx.ModelProto) -> Graph:
+def _build(proto: onnx.ModelProto, unrolling: Mapping[str, StillThere]) -> Graph:
     graph = proto.graph
     _copy_constant_outputs(graph)
-    _check_operators(graph)
+    _check_operators(graph, unrolling)
     constants = {tensor.name: _array(tensor) for tensor in graph.initializer}
     tensors = {value.name: _tensor(value) for value in (*graph.value_info, *graph.output, *graph.input)}
     nodes: list[Node] = []

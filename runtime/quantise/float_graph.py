@@ -259,6 +259,18 @@ def _average(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewrit
 
 Rules = Mapping[str, Callable[[NodeProto, _Shapes, _Constants], _Rewritten]]
 
+def _bias(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
+    """Gemm whose bias is computed, as optimisation makes of MatMul and Add → Gemm and Add."""
+    if len(node.input) < 3 or not node.input[2] or node.input[2] in constants or any(
+            each.name == "beta" and each.f != 1 for each in node.attribute):
+        return _flat_bias(node, shapes, constants)
+    name, product = node.output[0], f"{node.output[0]}_product"
+    new = NodeProto.FromString(node.SerializeToString())
+    del new.input[2]
+    new.output[0], new.name = product, f"{node.name or name}_product"
+    return [new, helper.make_node("Add", [product, node.input[2]], [name], name=node.name or name)], {}
+
+
 def _flat_bias(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
     """Gemm with a bias that is one row, of two dimensions or one number → with one of a single dimension.
 
@@ -278,6 +290,6 @@ def _flat_bias(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewr
 
 
 _NORMALISATION: Rules = {"Sum": _chain_sum, "BatchNormalization": _normalise, "ReduceMean": _average,
-                         "Gemm": _flat_bias}
+                         "Gemm": _bias}
 # Afterwards: most scaling stands behind a normalisation, and the optimisation in between joins it with that.
 _SCALING: Rules = {"Mul": _scale, "Add": _scale}

@@ -28,6 +28,7 @@ from tilewright.runtime.quantise import (
     float_regions,
     normalisations,
     second_quantisation,
+    step_ranges,
     vector_normalisations,
 )
 from tilewright.runtime.quantise import samples as calibration_module
@@ -35,6 +36,7 @@ from tilewright.runtime.quantise.float_regions import OPERATORS
 from tilewright.runtime.quantise.quantised_model import METADATA_KEY, Quantised, quantised_files
 from tilewright.runtime.quantise.samples import noise, read_calibration, read_limited
 from tilewright.runtime.quantise.second_quantisation import SecondQuantisation
+from tilewright.runtime.quantise.step_ranges import shared_ranges
 from tilewright.runtime.quantise.whole_numbers import whole_bounds
 from tilewright.tools.files import reason, write_arrays, write_file
 from tilewright.tools.progress import Steps
@@ -87,20 +89,21 @@ def quantise(read: onnx.ModelProto, file: Path, calibrate: Path | None, steps: S
         second = SecondQuantisation.of(prepared.proto, prepared.weights)
         content = prepared.proto.SerializeToString()
         _require_same(file.name, read, content, next(calibration.feeds()), rounds=bool(second.kept))
+        given = shared_ranges(second.proto, calibration.feeds()) | second.overrides
     result.float_model.parent.mkdir(parents=True, exist_ok=True)
     write_arrays(result.samples, {name: array[:_KEPT_SAMPLES] for name, array in calibration.arrays.items()})
     write_file(result.origin, origin.encode())
     left = [*float_graph.behind_softmax(second.proto), *second.kept]
     with tempfile.TemporaryDirectory(dir=result.model.parent) as scratch:
-        plain, given, made = (Path(scratch, f"{name}.onnx") for name in ("float", "given", "int8"))
+        plain, apart, made = (Path(scratch, f"{name}.onnx") for name in ("float", "given", "int8"))
         plain.write_bytes(content)
         if second.kept:
-            given.write_bytes(second.proto.SerializeToString())
+            apart.write_bytes(second.proto.SerializeToString())
         del content, prepared  # it may be half a gigabyte
         second.proto.Clear()
         with steps.count(f"Quantising {file.name}", len(calibration)) as advance:
             reader = SampleReader(calibration.feeds(), advance)
-            _quantise(file.name, given if second.kept else plain, made, reader, left, second.overrides)
+            _quantise(file.name, apart if second.kept else plain, made, reader, left, given)
         if second.kept:
             onnx.save(second.joined(onnx.load(made)), made)
         os.replace(plain, result.float_model)
@@ -115,8 +118,8 @@ def _key(read: onnx.ModelProto, calibrate: Path | None) -> str:
         made.update(calibrate.name.encode())
         made.update(read_limited(calibrate))
     for module in (__file__, float_graph.__file__, float_regions.__file__, normalisations.__file__,
-                   second_quantisation.__file__, vector_normalisations.__file__, calibration_module.__file__,
-                   static_quantiser.__file__):
+                   second_quantisation.__file__, step_ranges.__file__, vector_normalisations.__file__,
+                   calibration_module.__file__, static_quantiser.__file__):
         made.update(Path(module).read_bytes())
     made.update(onnxruntime.__version__.encode())
     return made.hexdigest()[:16]
