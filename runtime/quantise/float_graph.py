@@ -30,10 +30,11 @@ from tilewright.runtime.quantise.second_quantisation import (
     give_up_channel_scales,
     name_nodes,
 )
+from tilewright.runtime.quantise.softmax_levels import softmax_results
 from tilewright.runtime.quantise.vector_normalisations import factor_and_shift, fold_into_products
 from tilewright.tools.files import reason
 
-__all__ = ["OPSET", "Prepared", "Rules", "behind_softmax", "prepare"]
+__all__ = ["OPSET", "Prepared", "Rules", "attention_weights", "behind_softmax", "prepare"]
 
 OPSET = 17
 """To which older models are brought: quantisation per channel needs 13."""
@@ -117,6 +118,11 @@ def behind_softmax(proto: onnx.ModelProto) -> list[str]:
             continue
         moved |= set(node.output)
     return names
+
+
+def attention_weights(proto: onnx.ModelProto) -> list[str]:
+    """Return the inputs of products that are the result of a Softmax, moved or not."""
+    return softmax_results(proto.graph, _MOVEMENT)
 
 
 def _with_normalisations(proto: onnx.ModelProto) -> onnx.ModelProto:

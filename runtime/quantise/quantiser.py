@@ -28,6 +28,7 @@ from tilewright.runtime.quantise import (
     float_regions,
     normalisations,
     second_quantisation,
+    softmax_levels,
     step_ranges,
     vector_normalisations,
 )
@@ -89,7 +90,9 @@ def quantise(read: onnx.ModelProto, file: Path, calibrate: Path | None, steps: S
         second = SecondQuantisation.of(prepared.proto, prepared.weights)
         content = prepared.proto.SerializeToString()
         _require_same(file.name, read, content, next(calibration.feeds()), rounds=bool(second.kept))
-        given = shared_ranges(second.proto, calibration.feeds()) | second.overrides
+        attention = float_graph.attention_weights(second.proto)
+        given = softmax_levels.softmax_levels(second.proto, attention, calibration.feeds()) | shared_ranges(
+            second.proto, calibration.feeds()) | second.overrides
     result.float_model.parent.mkdir(parents=True, exist_ok=True)
     write_arrays(result.samples, {name: array[:_KEPT_SAMPLES] for name, array in calibration.arrays.items()})
     write_file(result.origin, origin.encode())
@@ -118,8 +121,8 @@ def _key(read: onnx.ModelProto, calibrate: Path | None) -> str:
         made.update(calibrate.name.encode())
         made.update(read_limited(calibrate))
     for module in (__file__, float_graph.__file__, float_regions.__file__, normalisations.__file__,
-                   second_quantisation.__file__, step_ranges.__file__, vector_normalisations.__file__,
-                   calibration_module.__file__, static_quantiser.__file__):
+                   second_quantisation.__file__, softmax_levels.__file__, step_ranges.__file__,
+                   vector_normalisations.__file__, calibration_module.__file__, static_quantiser.__file__):
         made.update(Path(module).read_bytes())
     made.update(onnxruntime.__version__.encode())
     return made.hexdigest()[:16]
