@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tilewright.compiler.batch.chains_apart import chains_apart
 from tilewright.compiler.batch.in_batch import in_batch
+from tilewright.compiler.channels.fewer_channels import ChannelSavings, fewer_channels
 from tilewright.compiler.emit.artefact import Artefact, write_artefact
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.elf import compile_elf, port_flags, wait_flags
@@ -42,7 +43,7 @@ from tilewright.isa.program import Call, Function, Issue, Program
 
 __all__ = [
     "Compiled", "compile_file", "compile_layers", "compile_model", "emit_artefact", "emit_elf", "fit_network",
-    "layer_comment", "manifest_of", "network_in_batch",
+    "layer_comment", "manifest_of", "network_in_batch", "without_idle_channels",
 ]
 
 
@@ -66,6 +67,8 @@ class Compiled:
         Every tensor has a place of its own.
     options : Options
         Options of the compilation.
+    savings : ChannelSavings or None
+        What is saved by channels that are not computed.
     """
 
     network: Network
@@ -76,6 +79,7 @@ class Compiled:
     memory: MemoryPlan
     keeps_tensors: bool
     options: Options = BEST
+    savings: ChannelSavings | None = None
 
     @property
     def tensors(self) -> Mapping[str, tuple[TensorInfo, int]]:
@@ -113,6 +117,7 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     """
     if not network.layers:
         raise UnsupportedModelError(f"Network {network.name!r} must have a layer to compile, and has none")
+    network, savings = without_idle_channels(network, machine, options, keep_tensors=keep_tensors)
     network = network_in_batch(network, machine, options, keep_tensors=keep_tensors)
     network, plans = _planned(network, machine, options, keep_tensors=keep_tensors)
     datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}
@@ -134,7 +139,20 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     functions.append(Function("finish", "Wait until all results are in memory.", tuple(bodies[-1])))
     return Compiled(network=network, machine=machine, program=Program(tuple(functions)),
                     images=((memory.weights, image),) if image else (), plans=plans, memory=memory,
-                    keeps_tensors=keep_tensors, options=options)
+                    keeps_tensors=keep_tensors, options=options, savings=savings)
+
+
+def without_idle_channels(network: Network, machine: Machine, options: Options = BEST, *,
+                          keep_tensors: bool = False) -> tuple[Network, ChannelSavings | None]:
+    """Return ``network``, of one image, without channels that need no computation, and what that saves.
+
+    With ``keep_tensors`` only constants are left out, which whoever looks at a tensor fills in.
+    """
+    if not options.narrow:
+        return network, None
+    one = replace(options, batch=1)
+    return fewer_channels(network, machine, lambda each: [plan.cost.cycles for plan in fit_network(
+        each, machine, one)[1]], keep_tensors=keep_tensors)
 
 
 def _planned(network: Network, machine: Machine, options: Options, *,

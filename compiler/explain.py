@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from tilewright.compiler.channels.fewer_channels import ChannelSavings
 from tilewright.compiler.compile import Compiled
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.memory_map import plan_memory
@@ -121,6 +122,8 @@ class Explanation:
         Of main memory that the program needs, places of tensors being used again.
     lives : tuple of TensorLife
         Those places, from layer to layer.
+    savings : ChannelSavings or None
+        What is saved by channels that are not computed.
     """
 
     model: str
@@ -129,6 +132,12 @@ class Explanation:
     layers: tuple[LayerExplanation, ...]
     memory_bytes: int
     lives: tuple[TensorLife, ...] = ()
+    savings: ChannelSavings | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for a report."""
+        return () if self.savings is None else (str(self.savings),)
 
     @property
     def predicted_cycles(self) -> int:
@@ -162,7 +171,7 @@ def explain(compiled: Compiled) -> Explanation:
         model=compiled.network.name, machine=compiled.machine, options=compiled.options,
         layers=explain_layers(compiled.plans, compiled.machine),
         memory_bytes=plan.memory_bytes,
-        lives=tensor_lives(compiled.network, (plan.weights, constants), plan.tensors))
+        lives=tensor_lives(compiled.network, (plan.weights, constants), plan.tensors), savings=compiled.savings)
 
 
 def explain_layers(plans: Sequence[LayerPlan | CorePlan], machine: Machine) -> tuple[LayerExplanation, ...]:

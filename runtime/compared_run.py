@@ -178,10 +178,10 @@ def run_model(source: ModelSource, machine: Machine, engine: EngineName, input_f
         session = InferenceSession(source.path, machine, engine, keep_tensors=not run.outputs_only, options=options,
                                    run_options=run)
     compared = run_session(session, source, input_file, run.steps, wave)
+    notes = *compared.report.notes, *session.explanation.notes
     if run.outputs_only:
-        notes = *compared.report.notes, "tensors between layers were not stored, so only outputs were compared"
-        compared = replace(compared, report=replace(compared.report, notes=notes))
-    return replace(compared, explanation=session.explanation)
+        notes = *notes, "tensors between layers were not stored, so only outputs were compared"
+    return replace(compared, report=replace(compared.report, notes=notes), explanation=session.explanation)
 
 
 def run_artefact(folder: Path, engine: EngineName, input_file: Path | None, *, wave: Wave | None = None,

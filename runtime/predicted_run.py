@@ -34,9 +34,10 @@ def predict_model(source: ModelSource, design: Design, options: Options, steps: 
     job = job_of_compiled(compiled, source.path.stem)
     with steps.step(f"Predicting the cycles of {source.path.stem}"):
         report, times = predict_with_times(job, design.timing, design.pricing)
+    explanation = explain(compiled)
     note = "no values were computed or compared; toggles are those of typical data"
     comparison = Comparison.of_nothing([(layer.name, layer.output) for layer in job.layers], "no values were computed")
     report = replace(report, judged=comparison.of_layers,
-                     notes=(*source.notes, *float_remarks(source, report.layers), note))
+                     notes=(*source.notes, *float_remarks(source, report.layers), *explanation.notes, note))
     return ComparedRun(report=report, outputs={}, statistics=(), comparison=comparison,
-                       explanation=explain(compiled), job=job, times=times)
+                       explanation=explanation, job=job, times=times)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.compiler.channels.whole_tensors import in_model
 from tilewright.compiler.compile import Compiled, compile_file, emit_artefact
 from tilewright.compiler.emit.artefact import load_artefact
 from tilewright.compiler.explain import Explanation, explain
@@ -201,8 +202,8 @@ class InferenceSession:
 
     @property
     def tensor_infos(self) -> dict[str, TensorInfo]:
-        """Shape, type and quantisation of each tensor, by name."""
-        return {name: info for name, (info, _) in self._job.tensors.items()}
+        """Shape, type and quantisation of each tensor as it is in the model, by name."""
+        return in_model({name: info for name, (info, _) in self._job.tensors.items()})
 
     @property
     def zero_points(self) -> dict[str, int]:

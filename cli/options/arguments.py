@@ -313,13 +313,16 @@ class CompilerOptions:
         "--no-bands",
         help="Compute each layer whole, not several by bands of rows or blocks of channels.")] = False
 
+    all_channels: Annotated[bool, typer.Option(
+        "--all-channels", help="Compute channels that hold constants or that nothing reads, too.")] = False
+
     def options(self) -> "Options":
         """Return the compiler's options."""
         from tilewright.compiler.network.options import Options
 
         return Options(fuse_pool=not self.no_fuse_pool, winograd="never" if self.no_winograd else "auto",
                        reuse=not self.no_reuse, chain=not self.no_chaining, bands=not self.no_bands,
-                       batch=self.batch)
+                       narrow=not self.all_channels, batch=self.batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from tilewright.compiler.kernels.preparation import OPERATIONS, PreparationStep
-from tilewright.compiler.network.layers import ChannelScales, Place, TensorInfo, UnreadInput
+from tilewright.compiler.network.layers import AbsentChannels, ChannelScales, Place, TensorInfo, UnreadInput
 from tilewright.compiler.network.operands import tensor_operand
 from tilewright.compiler.network.options import MAX_BATCH, Options, Winograd
 from tilewright.errors import InputError
@@ -34,7 +34,7 @@ __all__ = [
     "value",
 ]
 
-FORMAT_VERSION = 9
+FORMAT_VERSION = 10
 MAX_MEMORY_BYTES = 1 << 31
 _MAX_WINDOWS = 4
 
@@ -132,12 +132,19 @@ def _tensor_json(info: TensorInfo) -> dict[str, Any]:
             "unsigned": info.unsigned, "onnx_name": info.onnx_name, "onnx_dtype": info.onnx_dtype,
             "onnx_shape": None if info.onnx_shape is None else list(info.onnx_shape), "dtype": info.dtype,
             "dims": None if info.dims is None else list(info.dims),
+            "absent": None if info.absent is None else _absent_json(info.absent),
             "place": None if info.place is None else asdict(info.place), "images": info.images,
             "preparation": [{**asdict(step), "values": list(step.values), "shape": list(step.shape)}
                             for step in info.preparation],
             "channels": None if info.channels is None else {
                 "scale": list(info.channels.scale), "offset": list(info.channels.offset),
                 "shape": list(info.channels.shape)}}
+
+
+def _absent_json(absent: AbsentChannels) -> dict[str, Any]:
+    return {"channels": absent.channels, "kept": list(absent.kept),
+            "values": None if absent.values is None else list(absent.values),
+            "place": None if absent.place is None else asdict(absent.place)}
 
 
 # ---- reading
@@ -253,7 +260,7 @@ def _machine(data: dict[str, Any], extension: Extension | None) -> Machine:
 
 def _options(data: dict[str, Any]) -> Options:
     _exactly("options", Options, data)
-    flags = {name: value(data, name, bool) for name in ("fuse_pool", "reuse", "chain", "bands")}
+    flags = {name: value(data, name, bool) for name in ("fuse_pool", "reuse", "chain", "bands", "narrow")}
     winograd = cast(Winograd, value(data, "winograd", str))
     try:
         return Options(winograd=winograd, batch=value(data, "batch", int), **flags)
@@ -289,6 +296,7 @@ def _tensor(data: Any) -> TensorInfo:
                       onnx_dtype=_optional(data, "onnx_dtype", str),
                       onnx_shape=_optional_dimensions(data, "onnx_shape"), dtype=dtype, dims=dims, place=place,
                       preparation=_list(data, "preparation", _step), channels=_channels(data),
+                      absent=_absent(data, shape[0]),
                       images=_in("images", value(data, "images", int), 1, MAX_BATCH))
     _check_images(info)
     try:
@@ -296,6 +304,23 @@ def _tensor(data: Any) -> TensorInfo:
     except ValueError as error:
         raise ArtefactError(f"Manifest has a tensor that cannot lie in memory: {error}") from error
     return info
+
+
+def _absent(data: Any, kept_count: int) -> AbsentChannels | None:
+    given = _optional(data, "absent", dict)
+    if given is None:
+        return None
+    count, kept = _in("channels", value(given, "channels", int), 1, 1 << 24), value(given, "kept", list)
+    values = _optional(given, "values", list)
+    numbers = all(isinstance(each, int) and not isinstance(each, bool) for each in (*kept, *(values or ())))
+    if not numbers or kept != sorted(set(kept) & set(range(count))) or len(kept) != kept_count \
+            or (values is not None and (len(values) != count - len(kept)
+                                        or any(not -128 <= each <= 127 for each in values))):
+        raise ArtefactError(f"Manifest channels that are absent must be those beside the {kept_count} in memory, with "
+                            f"a level of int8 each, not {given!r:.80}")
+    place = _place(given["place"]) if _optional(given, "place", dict) is not None else None
+    return AbsentChannels(channels=count, kept=tuple(kept), values=None if values is None else tuple(values),
+                          place=place)
 
 
 def _channels(data: Any) -> ChannelScales | None:

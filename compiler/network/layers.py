@@ -24,12 +24,14 @@ from typing import Any, Literal
 import numpy as np
 
 from tilewright.compiler.kernels.preparation import PreparationStep
+from tilewright.compiler.network.tensor_place import AbsentChannels, ByteSteps, Place
 from tilewright.isa.extension import BufferUnit, PostStage
 from tilewright.isa.machine import SUM_BYTES
 from tilewright.isa.numerics import ResidualSettings
 from tilewright.isa.program import DTYPES
 
 __all__ = [
+    "AbsentChannels",
     "AnyLayer",
     "ByteSteps",
     "ChannelFactor",
@@ -343,31 +345,6 @@ class CoreLayer:
 AnyLayer = Layer | CoreLayer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A tensor's place inside a larger one: element (c, y, x) at ``offset + y * row_step + x * pixel_step + c``.
-
-    Bytes from the first of ``parent``, which itself lies in no other. So concatenation, splitting and interleaving of
-    tensors are a matter of addresses. Of several images each lies ``image_step`` bytes behind the one before; 0 where
-    that is the step of their rows too.
-    """
-
-    parent: str
-    offset: int
-    row_step: int
-    pixel_step: int
-    image_step: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ByteSteps:
-    """An image's place among a tensor's bytes without gaps: its first byte, and steps of rows and pixels."""
-
-    offset: int
-    row: int
-    pixel: int
-
-
 @dataclass(frozen=True, slots=True)
 class ChannelScales:
     """How whole sums stand for real numbers: float32(sum) · scale + offset.
@@ -400,6 +377,8 @@ class TensorInfo:
 
     A tensor of several ``images`` holds one after the other: ``shape`` is (channels, images · height, width), and
     the first of ``dims`` and of ``onnx_shape`` counts ``images`` times what it does in one.
+
+    ``shape`` and ``place`` are those in memory; of a tensor of the model with ``absent`` channels these are fewer.
     """
 
     name: str
@@ -416,6 +395,14 @@ class TensorInfo:
     preparation: tuple[PreparationStep, ...] = ()
     channels: ChannelScales | None = None
     images: int = 1
+    absent: AbsentChannels | None = None
+
+    @property
+    def in_model(self) -> "TensorInfo":
+        """The tensor with all channels that it has in the model, as it would lie in memory."""
+        if self.absent is None:
+            return self
+        return replace(self, shape=(self.absent.channels, *self.shape[1:]), place=self.absent.place, absent=None)
 
     @property
     def bytes(self) -> int:

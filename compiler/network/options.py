@@ -33,6 +33,9 @@ class Options:
         Consecutive layers are computed by bands of rows or blocks of channels, of which the activation buffer holds
         those still needed, where that is predicted to be faster. Not in a batch, and not where every tensor is stored
         to be looked at.
+    narrow : bool
+        Channels that hold a constant whatever the inputs are, or that nothing reads, are not computed where that is
+        predicted faster: `compiler.channels`.
     batch : int
         Images that the program computes at a time, loading every weight once for all: `compiler.batch.in_batch`.
     """
@@ -42,6 +45,7 @@ class Options:
     reuse: bool = True
     chain: bool = True
     bands: bool = True
+    narrow: bool = True
     batch: int = 1
 
     def __post_init__(self) -> None:
@@ -59,7 +63,7 @@ class Options:
     def __str__(self) -> str:
         said = (("no pool fusion", not self.fuse_pool), ("no Winograd", self.winograd == "never"),
                 ("no column reuse", not self.reuse), ("no chaining", not self.chain),
-                ("no bands", not self.bands),
+                ("no bands", not self.bands), ("all channels", not self.narrow),
                 (f"a batch of {self.batch}", self.batch > 1))
         return ", ".join(text for text, holds in said if holds) or "every optimisation"
 

@@ -97,5 +97,5 @@ def _channels(info: TensorInfo, first: int, stop: int) -> TensorInfo:
     channels, _, width = info.shape
     place = info.place or Place(parent=info.name, offset=0, row_step=width * channels, pixel_step=channels)
     return replace(info, name=f"{info.name}[{first}:{stop}]", shape=(stop - first, *info.shape[1:]),
-                   place=replace(place, offset=place.offset + first), dims=None,
+                   place=replace(place, offset=place.offset + first), dims=None, absent=None,
                    onnx_name=None, onnx_dtype=None, onnx_shape=None)

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.compiler.compile import Compiled, compile_layers, fit_network, network_in_batch
+from tilewright.compiler.compile import Compiled, compile_layers, fit_network, network_in_batch, without_idle_channels
 from tilewright.compiler.errors import CompileError, UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.explain import LayerExplanation, explain_layers
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network
@@ -171,7 +171,8 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
     warnings = (*(source.notes if noisy else () if ranges is None else ranges.remarks),
                  *float_remarks(source, layers), *about_model)
     return Check(model=model.stem, machine=machine.name, layers=layers, tail_cycles=tail, refusals=(),
-                 warnings=warnings, memory=memory, notes=() if noisy else source.notes)
+                 warnings=warnings, memory=memory,
+                 notes=(*(() if noisy else source.notes), *(str(saved) for saved in (compiled.savings,) if saved)))
 
 
 def _refused(model: Path, machine: Machine, refusals: list[Refusal]) -> Check:
@@ -226,6 +227,7 @@ def _runs_on(layer: AnyLayer, algorithm: str) -> str:
 
 def _memory(network: Network, machine: Machine, options: Options, limit: int | None) -> MemoryNeeded:
     """Return what a compiled model needs."""
+    network, _ = without_idle_channels(network, machine, options)
     network, plans = fit_network(network_in_batch(network, machine, options), machine, options)
     plans = in_bands(plans, network, machine, options)
     datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}

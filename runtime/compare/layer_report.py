@@ -7,12 +7,13 @@ was quantised here it also tells what quantisation has cost.
 import math
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tilewright.compiler.channels.whole_tensors import in_model, whole_values
 from tilewright.compiler.compile import Compiled, compile_file, emit_artefact
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.reference import run_network
@@ -134,7 +135,8 @@ def compare_layers(source: ModelSource, machine: Machine, engine: EngineName, in
     with steps.step("Running ONNX Runtime"):
         expected = _onnx_runtime(model, network, inputs.arrays)
     with steps.step("Running the integer reference"):
-        ours = run_network(network, tensors)
+        ours = whole_values(run_network(network, tensors), network.tensors)
+        network = replace(network, tensors=in_model(network.tensors))
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         job = _job(compiled, model, engine, Path(folder))
         execution = execute(job, engine, tensors, job.lasting, memory or MemoryTiming.default(machine), steps=steps)

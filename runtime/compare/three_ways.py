@@ -167,8 +167,12 @@ def side_by_side(network: Network, job: Job, onnx_runtime: _Arrays, reference: _
 
 
 def element_address(job: Job, tensor: str, index: tuple[int, ...]) -> int:
-    """Return where in main memory an element of a tensor lies."""
+    """Return where in main memory an element of a tensor lies; 0 for one of a constant channel, which does not."""
     info, address = job.tensors[tensor]
+    if info.absent is not None:
+        if index[0] not in info.absent.kept:
+            return 0
+        index = info.absent.kept.index(index[0]), *index[1:]
     operand = tensor_operand(info, address)
     place = np.unravel_index(np.ravel_multi_index(index, info.array_shape), operand.dims)
     steps = sum(int(at) * stride for at, stride in zip(place, operand.strides, strict=True))

@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 
+from tilewright.compiler.channels.whole_tensors import whole_values
 from tilewright.compiler.kernels.execute import run_on_core
 from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, to_memory
@@ -50,7 +51,8 @@ class Execution:
     cycles, instructions : int
         Of the whole run; instructions that the host core retired.
     tensors : dict of str to ndarray
-        Those asked for: int8 of shape (channels, height, width), or of a type and dims of their own.
+        Those asked for: int8 of shape (channels, height, width), or of a type and dims of their own. Constant channels
+        that are not in memory are filled in; a tensor of which others are not there is left out.
     records : tuple of Counts
         The counters at the end of each layer.
     wall_seconds, cycles_per_second : float
@@ -115,8 +117,9 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
     records, contents = result.dumps[:len(job.layers)], result.dumps[len(job.layers):]
     return Execution(
         cycles=result.cycles, instructions=result.instructions,
-        tensors={name: from_memory(content, job.tensors[name][0])
-                 for name, content in zip(wanted, contents, strict=True)},
+        tensors=whole_values({name: from_memory(content, job.tensors[name][0])
+                              for name, content in zip(wanted, contents, strict=True)},
+                             {name: job.tensors[name][0] for name in wanted}),
         records=tuple(map(read_record, records)), wall_seconds=result.wall_seconds,
         cycles_per_second=result.cycles_per_second,
         toggles=tuple(map(dict, result.toggles)), operands=predicted.operands if predicted else (),

@@ -75,6 +75,8 @@ class _Growth:
             self.model: ModelBuilder = MixedBuilder(choices, **options)
         else:
             self.model = FloatBuilder("qdq", **options) if form == "float" else ModelBuilder(form, **options)
+        if choices.chance(15):
+            self.model.pruned = 0.5
         self.values: list[Value] = []
         self.unread: dict[str, Value] = {}
         self.ends: list[tuple[str, int]] = []     # outputs that are no quantised tensor: name, and type

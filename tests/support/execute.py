@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tilewright.compiler.channels.whole_tensors import whole_values
 from tilewright.compiler.compile import Compiled
 from tilewright.compiler.kernels.execute import run_on_core
 from tilewright.compiler.network.memory_map import tensor_bytes
@@ -17,7 +18,10 @@ from tilewright.sim.values.main_memory import MainMemory
 
 
 def execute(compiled: Compiled, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return every tensor at the end by name, as the reference has it; one whose place was used again is garbage."""
+    """Return every tensor at the end by name, as the reference has it; one whose place was used again is garbage.
+
+    Constant channels that are not in memory are filled in; a tensor of which others are not there is left out.
+    """
     memory = MainMemory(compiled.memory_bytes, compiled.windows)
     # What no command has written must not matter.
     memory.bytes[:] = 0x55
@@ -44,4 +48,4 @@ def execute(compiled: Compiled, inputs: Mapping[str, np.ndarray]) -> dict[str, n
     tensors = {}
     for name, (info, address) in compiled.tensors.items():
         tensors[name] = from_memory(memory.bytes[address - MAIN_BASE:][:tensor_bytes(info)].tobytes(), info)
-    return tensors
+    return whole_values(tensors, {name: info for name, (info, _) in compiled.tensors.items()})

@@ -34,7 +34,12 @@ class Value:
 
 
 class ModelBuilder:
-    """Adds operators one by one; ``zero_point`` None draws one per tensor, and 0 makes the model symmetric."""
+    """Adds operators one by one; ``zero_point`` None draws one per tensor, and 0 makes the model symmetric.
+
+    Of the output channels of what has weights, a share of ``pruned`` has weights of zero, and some no bias either.
+    """
+
+    pruned = 0.0
 
     def __init__(self, form: str, *, seed: int = 0, dtype: type = np.int8, zero_point: int | None = 0) -> None:
         self.form, self.dtype, self.zero_point = form, dtype, zero_point
@@ -215,6 +220,10 @@ class ModelBuilder:
         out = self.value(shape, y_scale, zero_point)
         bias_scale = (x.scale * w_scale).astype(np.float32)
         levels = self.rng.integers(-20000, 20000, channels).astype(np.int32)
+        if self.pruned:
+            gone = self.rng.random(channels) < self.pruned
+            np.moveaxis(weights, axis, 0)[gone] = 0
+            levels[gone & (self.rng.random(channels) < 0.7)] = 0
         w = [self.constant(weights), self.constant(w_scale), self.constant(np.zeros_like(w_scale, np.int8))]
         if self.form == "qoperator":
             b = [self.constant(levels)] if bias == "int32" else []

@@ -1,0 +1,1 @@
+"""Channels of a network that need no computation, and the network without them."""
