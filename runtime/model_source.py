@@ -11,6 +11,7 @@ from tilewright.compiler.onnx.foreign_formats import foreign_folder
 from tilewright.compiler.onnx.open_shapes import BATCH_NOTE, has_open_batch
 from tilewright.compiler.onnx.reader import DYNAMIC_NOTE, QONNX_NOTE, read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
+from tilewright.compiler.tflite.mark import names_tflite
 from tilewright.errors import InputError, nearest
 from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED, builtin, is_large, large_file
 from tilewright.runtime.oracle.conversion import as_type
@@ -64,7 +65,9 @@ class ModelSource:
     in_float : frozenset of str
         Nodes of a partly quantised model that are left in float and could be quantised; see `float_remark`.
     original : Path or None
-        The user's own file, if there is one and ``path`` was not quantised from it.
+        The user's own file, if it is ONNX and ``path`` was not quantised from it.
+    foreign : Path or None
+        The user's own file, if it is in TensorFlow Lite's format.
     """
 
     path: Path
@@ -74,10 +77,11 @@ class ModelSource:
     reading: tuple[str, ...] = ()
     in_float: frozenset[str] = frozenset()
     original: Path | None = None
+    foreign: Path | None = None
 
     @property
     def own_file(self) -> Path:
-        """The file as the user has it; that to compile, if it was made here."""
+        """The ONNX file as the user has it; that to compile, if it was made here."""
         return self.original or self.path
 
     @classmethod
@@ -183,6 +187,8 @@ def _named(name: str, steps: Steps, shapes: Shapes, values: Values) -> tuple[Mod
                              "LC_ALL=C.UTF-8, or rename the file")
         path, model = standard_file(Path(name), shapes, values)
         source = ModelSource.known(path) or ModelSource.of_model(path, model)
+        if names_tflite(Path(name)):
+            return replace(source, foreign=Path(name)), model
         return replace(source, original=Path(name)), model
     if not (built := large_file(name, model_folder())).is_file():
         # Imported late: ONNX Runtime's quantiser takes a second.
@@ -200,7 +206,7 @@ def _no_file(name: str) -> InputError:
         known = foreign_folder(path) or ("a folder", "give an .onnx file in it, or another")
         return InputError(f"Model must be an .onnx file, and {name!r} is {known[0]}; {known[1]}")
     if path.suffix or path.parent != Path(".") or name.startswith("."):
-        return InputError(f"Model must be an .onnx file, and there is no file {name!r}{_files_near(path)}")
+        return InputError(f"Model must be an .onnx or .tflite file, and there is no file {name!r}{_files_near(path)}")
     if Path(f"{name}.onnx").is_file():
         return InputError(f"Model must be an .onnx file, and there is no file {name!r}; {name}.onnx is near")
     near = nearest(name, NAMES) or f"; the built-in networks are {', '.join(NAMES)}"
@@ -210,7 +216,7 @@ def _no_file(name: str) -> InputError:
 def _files_near(path: Path) -> str:
     """Return the end of a sentence that says which ONNX file beside ``path`` has a name like it."""
     try:
-        return nearest(path.name, (each.name for each in path.parent.glob("*.onnx")))
+        return nearest(path.name, (each.name for kind in ("*.onnx", "*.tflite") for each in path.parent.glob(kind)))
     except OSError:
         return ""
 

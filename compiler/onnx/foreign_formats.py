@@ -41,10 +41,7 @@ def foreign_file(content: bytes, file: str) -> tuple[str, str] | None:
         Its path, which the command repeats; what the command writes lies in the current folder.
     """
     stem = Path(file).name.partition(".")[0] or "net"
-    given, made = shlex.quote(file), shlex.quote(f"{stem}.onnx")
-    if content[4:8] == b"TFL3":
-        return ("a TensorFlow Lite model",
-                f"export it with python -m tf2onnx.convert --tflite {given} --output {made}, {_OF_TENSORFLOW}")
+    given = shlex.quote(file)
     if content[4:8] == b"ORTM":
         return "in ONNX Runtime's own format", "give the .onnx file that it was made from"
     if content.startswith(_HDF5):

@@ -39,6 +39,7 @@ from tilewright.compiler.onnx.qonnx import expand_qonnx, import_domains
 from tilewright.compiler.onnx.reading_notes import SORTED_NOTE, add_note, form_note
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.compiler.onnx.unrolling import StillThere, unrolled
+from tilewright.compiler.tflite.mark import is_tflite
 
 __all__ = ["DYNAMIC_NOTE", "MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "QONNX_NOTE", "load", "read_model",
            "self_contained"]
@@ -182,6 +183,8 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
             model = path.read_bytes()
         except OSError as error:
             raise BadModelError(f"Model {str(path)!r} cannot be read: {error.strerror}", way_out="") from error
+    if is_tflite(model):
+        return _of_tflite(model, subject, Path(file).stem)
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(model)
@@ -203,6 +206,22 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
             onnx.checker.check_model(proto)
     except (onnx.checker.ValidationError, ValueError) as error:
         raise BadModelError(f"{subject} must be valid ONNX; the checker says: {first_line(error)}") from error
+    return proto
+
+
+def _of_tflite(content: bytes, subject: str, name: str) -> onnx.ModelProto:
+    """Return the ONNX model of a .tflite file, checked like a file's."""
+    # Imported late: the schema's classes take a while, and few models need them.
+    from tilewright.compiler.tflite.tflite_reader import onnx_of_tflite
+
+    proto, notes = onnx_of_tflite(content, subject, name)
+    for note in notes:
+        add_note(proto, note)
+    _check_tensor_sizes(proto)
+    try:
+        onnx.checker.check_model(proto)
+    except (onnx.checker.ValidationError, ValueError) as error:
+        raise BadModelError(f"{subject} must be a valid model; the checker says: {first_line(error)}") from error
     return proto
 
 

@@ -49,6 +49,7 @@ from tilewright.compiler.passes.recognise.prepare_inputs import PrepareInputs
 from tilewright.compiler.passes.recognise.qdq.recognise import RecogniseQdq
 from tilewright.compiler.passes.recognise.recognise_stage import RecogniseStage
 from tilewright.compiler.passes.recognise.remove_identity import RemoveIdentity
+from tilewright.compiler.passes.recognise.reread_levels import RereadLevels
 from tilewright.compiler.passes.recognise.sink_transposes import SinkTransposes
 from tilewright.compiler.passes.recognise.spread_quantisation import SpreadQuantisation
 from tilewright.compiler.passes.recognise.sums.float_products import SumFloatProducts
@@ -60,7 +61,7 @@ __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 RECOGNITION = (
     OrderNodes(), RebuildNormalisations(), AsImages(), UseEquivalents(), SinkTransposes(),
     RemoveIdentity(), FoldAffine(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(),
-    TurnImages(), RecogniseTables(), MergeAffine(), RecogniseOnIntegers(),
+    TurnImages(), RereadLevels(), RecogniseTables(), MergeAffine(), RecogniseOnIntegers(),
     RecogniseQdq(), SumFloatProducts(), SumRunTimeProducts(), SpreadQuantisation())
 """ONNX operators → integer operators, and what is left for the host core."""
 

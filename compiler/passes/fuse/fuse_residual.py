@@ -7,6 +7,7 @@ import numpy as np
 from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.integer_operators import OneLayer, QAdd, QPass, QScale
+from tilewright.compiler.graph.move_operators import QAlias
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.graph.scales import tensor_info
@@ -40,10 +41,10 @@ class FuseResidual(Pass):
     def _fuse(graph: Graph, add: Node, operator: QAdd) -> Graph:
         first, second = add.inputs
         residual = _residual(graph, add, operator)
-        if (own := _taker(graph, first)) is not None:
-            return graph.replaced((own, add), _joined(own, add, operator, residual))
-        if (own := _taker(graph, second)) is not None and (swapped := _swapped(residual, first)) is not None:
-            return graph.replaced((own, add), _joined(own, add, operator, swapped))
+        if (taker := _taker(graph, first)) is not None:
+            return graph.replaced((*taker, add), _joined(taker[0], add, operator, residual))
+        if (taker := _taker(graph, second)) is not None and (swapped := _swapped(residual, first)) is not None:
+            return graph.replaced((*taker, add), _joined(taker[0], add, operator, swapped))
         alone = Node(QPass(residual=residual, exact=operator.exact), (first, second), add.output, add.onnx_nodes)
         return graph.replaced((add,), alone)
 
@@ -67,13 +68,14 @@ class FuseResidualBehindTable(Pass):
     def _fuse(graph: Graph, add: Node, residual: Residual) -> Graph:
         first, second = add.inputs
         for value, joined in ((first, residual), (second, _swapped(residual, first))):
-            own = _taker(graph, value)
-            if joined is not None and own is not None and isinstance(own.operator, OneLayer) \
+            taker = _taker(graph, value)
+            own = None if taker is None else taker[0]
+            if joined is not None and taker is not None and own is not None and isinstance(own.operator, OneLayer) \
                     and own.operator.table is not None and own.operator.stage is None and own.operator.pool is None:
                 assert isinstance(add.operator, QPass)
                 operator = replace(own.operator, residual=joined, table_first=True,
                                    exact=own.operator.exact and add.operator.exact)
-                return graph.replaced((own, add), own.with_(
+                return graph.replaced((*taker, add), own.with_(
                     operator=operator, inputs=(*own.inputs, joined.tensor), output=add.output,
                     onnx_nodes=own.onnx_nodes + add.onnx_nodes))
         return graph
@@ -86,14 +88,22 @@ def _swapped(residual: Residual, first: str) -> Residual | None:
     return swapped if np.array_equal(residual_table(swapped), residual_table(residual).T) else None
 
 
-def _taker(graph: Graph, value: str) -> Node | None:
-    """Return the operator that computes ``value`` and can take the addition on."""
+def _taker(graph: Graph, value: str) -> tuple[Node, ...] | None:
+    """Return the operator that computes ``value`` and can take the addition on; behind it, the QAlias between them.
+
+    The addition may read its operand by another quantisation than its own, which changes no byte.
+    """
     node = graph.producer(value)
+    aliases: tuple[Node, ...] = ()
+    if node is not None and isinstance(node.operator, QAlias) and graph.only_reader(value) is not None \
+            and graph.tensors[value].shape == graph.tensors[node.inputs[0]].shape:
+        aliases, value = (node,), node.inputs[0]
+        node = graph.producer(value)
     # A product may come negated, which its table undoes behind the addition.
     if node is None or not isinstance(node.operator, OneLayer) or isinstance(node.operator, QScale) \
             or node.operator.residual is not None or graph.only_reader(value) is None:
         return None
-    return node
+    return node, *aliases
 
 
 def _residual(graph: Graph, add: Node, operator: QAdd) -> Residual:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilewright.compiler.errors import BadModelError, UnsupportedNodeError, raise_all
+from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError, raise_all
 from tilewright.compiler.graph.core_operators import CoreOperator
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_operators import Dequantize, IntegerOperator
@@ -98,6 +98,9 @@ def flat_info(tensor: Tensor) -> TensorInfo:
     """Return what the back end knows of an int8 tensor that lies row by row, whatever its shape."""
     shape = tensor.shape or ()
     dims = shape[1:] if len(shape) == 4 else shape
+    if not tensor.quantised:
+        raise UnsupportedModelError(f"Tensor {tensor.name!r} must have a scale and a zero point, and no operator gives "
+                                    "it these", "quantise or dequantise it somewhere in the model")
     scale, zero_point = tensor.parameters
     return TensorInfo(name=tensor.name, shape=(int(np.prod(shape)), 1, 1), scale=scale, zero_point=zero_point,
                       unsigned=tensor.unsigned, dims=dims)

@@ -20,6 +20,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxBinary,
     OnnxClip,
     OnnxDequantizeLinear,
+    OnnxGather,
     OnnxQuantizeLinear,
     OnnxRelu,
     OnnxUnary,
@@ -101,6 +102,8 @@ def _function(graph: Graph, quantise: Node) -> _Function | None:
                 leaves[node.inputs[0]] = None
             elif graph.constants[node.inputs[0]].size != 1:
                 return None
+        elif (place := _place(graph, node)) is not None:
+            waiting.append(place)
         elif (data := _operands(node)) is not None:
             constants = [each for each in node.inputs if each in graph.constants]
             if any(graph.constants[each].size != 1 for each in constants):
@@ -123,6 +126,14 @@ def _operands(node: Node) -> tuple[str, ...] | None:
     if isinstance(operator, OnnxUnary) and not operator.rounded:
         return node.inputs[:1]
     return node.inputs if node.op in CHOICES else None
+
+
+def _place(graph: Graph, node: Node) -> str | None:
+    """Return the computed places at which a Gather reads a constant list, element by element; None for another node."""
+    if not isinstance(node.operator, OnnxGather) or node.inputs[0] not in graph.constants \
+            or graph.constants[node.inputs[0]].ndim != 1 or node.inputs[1] in graph.constants:
+        return None
+    return node.inputs[1]
 
 
 def _with_one_root(found: _Function, known: dict[str, _Function]) -> _Function | None:

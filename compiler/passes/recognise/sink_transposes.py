@@ -16,6 +16,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxConcat,
     OnnxDequantizeLinear,
     OnnxDropout,
+    OnnxGather,
     OnnxIdentity,
     OnnxOperator,
     OnnxPad,
@@ -194,6 +195,14 @@ def _slice(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
                               *node.inputs[4:]))
 
 
+def _looked_up(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
+    """Take a Gather that reads a constant list at computed places, each element by itself."""
+    table = state.constants.get(node.inputs[0])
+    if table is None or table.ndim != 1:
+        return None
+    return node.with_(inputs=state.sources(node, perm, broadcast=False))
+
+
 def _resize(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
     sized = [index for index in (2, 3) if len(node.inputs) > index and node.inputs[index]]
     operator = node.operator
@@ -213,4 +222,4 @@ def _resize(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
 _REWRITES: tuple[tuple[_Kinds, _Rewrite], ...] = (
     (OnnxQuantizeLinear | OnnxDequantizeLinear, _quantisation), (OnnxConcat | OnnxSoftmax, _along_axis),
     (OnnxPad, _pad), (OnnxSlice, _slice), (OnnxResize, _resize), (OnnxReduction, _reduction),
-    (_Elementwise, _elementwise))
+    (OnnxGather, _looked_up), (_Elementwise, _elementwise))

@@ -27,8 +27,6 @@ SAFETENSORS = struct.pack("<Q", 17) + b'{"w":{"dtype":0}}' + bytes(8)
 TRUNCATED = classifier().SerializeToString()[:-40]
 
 FORMATS = [
-    ("net.tflite", b"\x1c\x00\x00\x00TFL3" + bytes(40), "TensorFlow Lite",
-     "python -m tf2onnx.convert --tflite net.tflite"),
     ("net.h5", b"\x89HDF\r\n\x1a\n" + bytes(40), "Keras", "keras.saving.load_model('net.h5')"),
     ("net.keras", archive(config_dot_json="{}", model_dot_weights_dot_h5=b"h"), "Keras", "load_model('net.keras')"),
     ("net.pt2", archive(net__archive_format="pt2", net__models__model_dot_json="{}"), "exported program",
@@ -60,8 +58,8 @@ FORMATS = [
     ("cat.png", b"\x89PNG\r\n\x1a\n" + bytes(9), "picture", "--input FILE.npy"),
     ("notes.onnx", "Größe".encode(), "text", ".onnx file"),
     ("noise.bin", bytes(range(255, 200, -1)), "damaged", ".onnx file"),
-    ("a net.tflite", b"\x1c\x00\x00\x00TFL3" + bytes(40), "TensorFlow Lite",
-     "--tflite 'a net.tflite' --output 'a net.onnx'"),
+    ("a frozen.pb", b"\n\x0f\n\x01x\x12\x0bPlaceholder" + b"\xff" * 9, "TensorFlow",
+     "--graphdef 'a frozen.pb' --inputs IN:0 --outputs OUT:0 --output 'a frozen.onnx'"),
     ("net.xml", b'<?xml version="1.0"?>\n<net name="x">', "OpenVINO", ".onnx file that it was made from"),
 ]
 
@@ -84,9 +82,9 @@ def test_a_model_that_is_cut_short_is_still_called_that(tmp_path):
 
 
 def test_the_command_repeats_the_path_that_was_given(tmp_path):
-    path = tmp_path / "net.tflite"
-    path.write_bytes(b"\x1c\x00\x00\x00TFL3" + bytes(40))
-    assert f"--tflite {path} --output net.onnx" in refused(2, "check", path)
+    path = tmp_path / "net.onnx.gz"
+    path.write_bytes(b"\x1f\x8b\x08" + bytes(30))
+    assert f"gunzip {path}" in refused(2, "check", path)
 
 
 def test_folders_are_named_too(tmp_path):

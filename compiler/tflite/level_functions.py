@@ -1,0 +1,188 @@
+"""Functions of one tensor of levels, as tables of 256 values that LiteRT's own formulas fill."""
+
+import numpy as np
+
+from tilewright.compiler.tflite.bounds import ACTIVATIONS, clamped, level_bounds
+from tilewright.compiler.tflite.graph_builder import GraphBuilder, LevelNumbers, constant_of
+from tilewright.compiler.tflite.litert_numbers import eighths, fixed_point, hard_swish, rounded
+from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
+
+__all__ = ["dequantise", "leaky_relu", "logistic", "put_table", "quantise", "rectify", "sloped", "swish", "tangent"]
+
+_FLOATS = {"RELU": "Relu", "LOGISTIC": "Sigmoid", "TANH": "Tanh", "HARD_SWISH": "HardSwish"}
+
+
+def put_table(builder: GraphBuilder, operator: TfliteOperator, x: int, values: np.ndarray) -> None:
+    """Write an operator's output as a function of the levels of tensor ``x``.
+
+    Parameters
+    ----------
+    values : ndarray
+        Integers of (256,): the result's level for each level of x from its least, saturated and bounded here.
+    """
+    source, y = builder.tensor(x), builder.tensor(operator.outputs[0])
+    ends = np.iinfo(y.dtype)
+    bounds = level_bounds(int(operator.options.get("FusedActivationFunction", 0)), y) or (ends.min, ends.max)
+    values = np.clip(np.clip(values, ends.min, ends.max), *bounds)
+    levels = LevelNumbers.of(source)
+    # The place of x less its zero point; those below 0 count from the end.
+    places = (_levels(source) - levels.zero) % 256
+    real = np.empty(256, np.float32)
+    real[places] = (values - y.zero).astype(np.float32) * y.scale
+    steps = builder.node("Div", [builder.real(x), builder.constant(np.array(levels.scale, np.float32),
+                                                                   f"{y.name}:scale")], like=y.name)
+    place = builder.node("Cast", [builder.node("Round", [steps], like=y.name)], like=y.name, to=6)
+    found = builder.node("Gather", [builder.constant(real, f"{y.name}:table"), place], like=y.name, axis=0)
+    builder.put_real(operator.outputs[0], found)
+
+
+def _levels(tensor: TfliteTensor) -> np.ndarray:
+    ends = np.iinfo(tensor.dtype)
+    return np.arange(ends.min, ends.max + 1, dtype=np.int64)
+
+
+def _pair(builder: GraphBuilder, operator: TfliteOperator) -> tuple[TfliteTensor, TfliteTensor]:
+    """Return an operator's input and output, both of levels or both of floats."""
+    x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
+    if x.is_levels != y.is_levels or x.shape != y.shape:
+        raise operator.refusal("its input and its output must both be quantised or both be floats, of one shape",
+                               "convert the model again")
+    return x, y
+
+
+def _put_float(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> None:
+    builder.put(operator.outputs[0], kind, [builder.stored(operator.inputs[0])])
+
+
+def rectify(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a RELU, RELU6 or RELU_N1_TO_1: bounds, behind a change of scale if there is one."""
+    x, y = _pair(builder, operator)
+    activation = ACTIVATIONS[operator.kind]
+    if not y.is_levels:
+        limits = {1: (0,), 2: (-1, 1), 3: (0, 6)}[activation]
+        bounds = [builder.constant(np.array(each, np.float32), f"{y.name}:bound") for each in limits]
+        builder.put(operator.outputs[0], "Clip" if len(limits) > 1 else "Relu",
+                    [builder.stored(operator.inputs[0]), *(bounds if len(limits) > 1 else [])])
+        return
+    bounded = level_bounds(activation, y)
+    if (x.scale, x.zero, x.dtype) != (y.scale, y.zero, y.dtype):
+        values = _doubly_rounded(_levels(x) - x.zero, float(x.scale) / float(y.scale)) + y.zero
+        put_table(builder, operator, operator.inputs[0], np.clip(values, *bounded) if bounded else values)
+    elif bounded is None:
+        builder.put(operator.outputs[0], "Identity", [builder.stored(operator.inputs[0])])
+    else:
+        index = operator.outputs[0]
+        builder.write(index, clamped(builder, builder.stored(operator.inputs[0]), bounded, y, builder.target(index)))
+
+
+def _doubly_rounded(levels: np.ndarray, real: float) -> np.ndarray:
+    """Return levels times a real number, as gemmlowp does: halves up, then halves away from zero.
+
+    Source: ``MultiplyByQuantizedMultiplier`` in TensorFlow Lite's ``kernels/internal/common.cc``.
+    """
+    multiplier, shift = fixed_point(real)
+    left, right = max(shift, 0), max(-shift, 0)
+    high = ((levels.astype(object) * (1 << left)) * multiplier + (1 << 30)) >> 31
+    mask = (1 << right) - 1
+    return np.array([(each >> right) + ((each & mask) > (mask >> 1) + (each < 0)) for each in high], np.int64)
+
+
+def logistic(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a LOGISTIC: e / (1 + e) of e = exp(x), or 1 less that.
+
+    Source: ``xnn_create_sigmoid_nc_qs8`` in XNNPACK's ``src/operators/unary-elementwise-nc.c``.
+    """
+    x, y = _pair(builder, operator)
+    if not y.is_levels:
+        _put_float(builder, operator, _FLOATS[operator.kind])
+        return
+    real = ((_levels(x) - x.zero).astype(np.float32) * x.scale).astype(np.float64)
+    power = np.exp(-np.abs(real))
+    values = np.where(real < 0, power / (1 + power), 1 / (1 + power))
+    put_table(builder, operator, operator.inputs[0], rounded(values, np.float32(1) / y.scale, y.zero))
+
+
+def tangent(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a TANH. Source: ``xnn_create_tanh_nc_qs8`` in the same file of XNNPACK as that of LOGISTIC."""
+    x, y = _pair(builder, operator)
+    if not y.is_levels:
+        _put_float(builder, operator, _FLOATS[operator.kind])
+        return
+    real = ((_levels(x) - x.zero).astype(np.float32) * x.scale).astype(np.float64)
+    put_table(builder, operator, operator.inputs[0], rounded(np.tanh(real), np.float32(1) / y.scale, y.zero))
+
+
+def swish(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a HARD_SWISH."""
+    x, y = _pair(builder, operator)
+    if not y.is_levels:
+        _put_float(builder, operator, _FLOATS[operator.kind])
+        return
+    put_table(builder, operator, operator.inputs[0], hard_swish(_levels(x) - x.zero, x.scale, y.scale, y.zero))
+
+
+def leaky_relu(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a LEAKY_RELU."""
+    x, y = _pair(builder, operator)
+    alpha = np.float32(operator.options["Alpha"])
+    if not y.is_levels:
+        builder.put(operator.outputs[0], "LeakyRelu", [builder.stored(operator.inputs[0])], alpha=float(alpha))
+        return
+    levels, ratio = _levels(x) - x.zero, np.float32(x.scale / y.scale)
+    values = np.where(levels > 0, eighths(levels, ratio, y.zero), eighths(levels, np.float32(ratio * alpha), y.zero))
+    put_table(builder, operator, operator.inputs[0], values)
+
+
+def sloped(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a PRELU by constant slopes: a table where there is one slope for all.
+
+    Source: ``BroadcastPrelu4DSlow`` in TensorFlow Lite's ``kernels/internal/reference/prelu.h``.
+    """
+    (x, y), slopes = _pair(builder, operator), builder.tensor(operator.inputs[1])
+    values = constant_of(builder, operator, 1, "slope")
+    if len(x.shape) not in (2, 4) or values.size not in (1, x.shape[-1]) or values.size != values.shape[-1]:
+        raise operator.refusal(f"its slopes have the shape {list(values.shape)}", "give one slope for each channel")
+    if y.is_levels and values.size == 1:
+        levels = _levels(x) - x.zero
+        slope = int(values.reshape(-1)[0]) - slopes.zero
+        positive = _doubly_rounded(levels, float(x.scale) / float(y.scale))
+        negative = _doubly_rounded(levels * slope, float(np.float32(x.scale * slopes.scale)) / float(y.scale))
+        put_table(builder, operator, operator.inputs[0], np.where(levels >= 0, positive, negative) + y.zero)
+        return
+    if y.is_levels:
+        builder.near(operator, "it has a slope for each channel")
+        values = (values.astype(np.float32) - np.float32(slopes.zero)) * slopes.scale
+    form = (-1, *(1,) * (len(x.shape) - 2))
+    slope_name = builder.constant(values.astype(np.float32).reshape(form), f"{y.name}:slopes")
+    builder.put_real(operator.outputs[0],
+                     builder.node("PRelu", [builder.real(operator.inputs[0]), slope_name], like=y.name))
+
+
+def quantise(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a QUANTIZE, of floats or of other levels."""
+    x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
+    if not y.is_levels:
+        raise operator.refusal(f"its result is {y.dtype}", "convert the model with int8")
+    if not x.is_levels:
+        if x.dtype != "float32":
+            raise operator.refusal(f"its input is {x.dtype}", "convert the model with int8")
+        builder.put_real(operator.outputs[0], builder.stored(operator.inputs[0]))
+        return
+    lowest = {"int8": -128, "uint8": 0}
+    if x.scale == y.scale and x.zero - lowest[x.dtype] == y.zero - lowest[y.dtype]:
+        builder.put_real(operator.outputs[0], builder.real(operator.inputs[0]))
+        return
+    put_table(builder, operator, operator.inputs[0],
+              eighths(_levels(x) - x.zero, np.float32(x.scale / y.scale), y.zero))
+
+
+def dequantise(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a DEQUANTIZE: the real numbers of levels, or constants in half precision."""
+    x = builder.tensor(operator.inputs[0])
+    if not x.is_levels and x.dtype not in ("float16", "float32"):
+        raise operator.refusal(f"its input is {x.dtype}", "convert the model with int8")
+    if x.data is not None and x.is_levels and x.scales.size > 1:
+        values = builder.weights(x.data, x, x.axis)
+        builder.write(operator.outputs[0], values)
+        return
+    builder.put(operator.outputs[0], "Identity", [builder.real(operator.inputs[0])])

@@ -1,0 +1,110 @@
+"""From a .tflite file to an ONNX model of the same integers: which function adds each of its operators.
+
+The reference is LiteRT's default session, which leaves convolutions, dense layers, sums and products to XNNPACK. Its
+requantisation is ONNX Runtime's. Where an operator's is not, its numbers are chosen so that every result is the same
+(`adder`, `pools`), or it becomes a table (`level_functions`); a note names what is left, up to one level off.
+"""
+
+from collections.abc import Callable
+
+import onnx
+
+from tilewright.compiler.errors import UnsupportedNodeError, raise_all
+from tilewright.compiler.tflite import element_moves as moves
+from tilewright.compiler.tflite import level_functions as tables
+from tilewright.compiler.tflite import pools, resizing
+from tilewright.compiler.tflite import two_operands as pairs
+from tilewright.compiler.tflite import weighted_sums as products
+from tilewright.compiler.tflite.flat_file import read_file
+from tilewright.compiler.tflite.graph_builder import GraphBuilder
+from tilewright.compiler.tflite.tensors import TfliteOperator
+
+__all__ = ["OPERATORS", "TFLITE_NOTE", "onnx_of_tflite"]
+
+TFLITE_NOTE = "read from TensorFlow Lite; what is equal to LiteRT's default session is in docs/tflite.md"
+
+OPERATORS: dict[str, Callable[[GraphBuilder, TfliteOperator], None]] = {
+    "ADD": pairs.add,
+    "AVERAGE_POOL_2D": pools.average_pool,
+    "CONCATENATION": moves.concatenate,
+    "CONV_2D": products.convolution,
+    "DEPTH_TO_SPACE": moves.depth_to_space,
+    "DEPTHWISE_CONV_2D": products.depthwise,
+    "DEQUANTIZE": tables.dequantise,
+    "DIV": pairs.divide,
+    "EXPAND_DIMS": moves.reshape,
+    "FULLY_CONNECTED": products.fully_connected,
+    "GATHER": moves.gather,
+    "HARD_SWISH": tables.swish,
+    "LEAKY_RELU": tables.leaky_relu,
+    "LOGISTIC": tables.logistic,
+    "MAX_POOL_2D": pools.max_pool,
+    "MAXIMUM": pairs.maximum,
+    "MEAN": pools.mean,
+    "MINIMUM": pairs.minimum,
+    "MIRROR_PAD": moves.mirror_pad,
+    "MUL": pairs.multiply,
+    "PACK": moves.pack,
+    "PAD": moves.pad,
+    "PADV2": moves.pad,
+    "PRELU": tables.sloped,
+    "QUANTIZE": tables.quantise,
+    "REDUCE_MAX": pools.largest,
+    "RELU": tables.rectify,
+    "RELU6": tables.rectify,
+    "RELU_N1_TO_1": tables.rectify,
+    "RESHAPE": moves.reshape,
+    "RESIZE_BILINEAR": resizing.resize_bilinear,
+    "RESIZE_NEAREST_NEIGHBOR": moves.resize_nearest,
+    "SLICE": moves.sub_slice,
+    "SOFTMAX": pools.softmax,
+    "SPACE_TO_DEPTH": moves.space_to_depth,
+    "SPLIT": moves.split,
+    "SPLIT_V": moves.split_by_sizes,
+    "SQUEEZE": moves.reshape,
+    "STRIDED_SLICE": moves.strided_slice,
+    "SUB": pairs.subtract,
+    "SUM": pools.total,
+    "TANH": tables.tangent,
+    "TRANSPOSE": moves.transpose,
+    "TRANSPOSE_CONV": products.transposed_convolution,
+    "UNPACK": moves.unpack,
+}
+"""Every operator that is read, by TensorFlow Lite's name."""
+
+_STATE = {"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"}
+
+
+def onnx_of_tflite(content: bytes, subject: str, name: str) -> tuple[onnx.ModelProto, tuple[str, ...]]:
+    """Return the ONNX model of a .tflite file, and notes on what it is.
+
+    Parameters
+    ----------
+    content : bytes
+        The whole file, untrusted.
+    subject : str
+        Begins sentences: ``Model 'net.tflite'``.
+    name : str
+        Of the graph.
+
+    Raises
+    ------
+    CompileError
+        If the file is damaged or too large, or has what is not compiled; the message names operator and tensor.
+    """
+    model = read_file(content, subject)
+    raise_all([_refusal(operator) for operator in model.operators if operator.kind not in OPERATORS])
+    builder = GraphBuilder(model)
+    for operator in model.operators:
+        if not operator.outputs or not operator.inputs or operator.inputs[0] < 0:
+            raise operator.refusal("it has no input or no output", "convert the model again")
+        OPERATORS[operator.kind](builder, operator)
+    return builder.finished(name), (TFLITE_NOTE, *builder.notes)
+
+
+def _refusal(operator: TfliteOperator) -> UnsupportedNodeError:
+    if operator.kind in _STATE:
+        return operator.refusal("it keeps state between runs", "convert the model with its state as inputs and outputs")
+    if operator.kind.startswith("custom"):
+        return operator.refusal("it is an operator of the converter's own")
+    return operator.refusal("the operator is not compiled from TensorFlow Lite")

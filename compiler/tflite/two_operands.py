@@ -1,0 +1,146 @@
+"""Operators of TensorFlow Lite on two tensors: sums, differences, products and maxima, one of them maybe broadcast."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tilewright.compiler.tflite.adder import fitted_addends
+from tilewright.compiler.tflite.bounds import put_result
+from tilewright.compiler.tflite.element_moves import in_file_layout
+from tilewright.compiler.tflite.graph_builder import FIRST, GraphBuilder, LevelNumbers, channels_first
+from tilewright.compiler.tflite.level_functions import put_table
+from tilewright.compiler.tflite.litert_numbers import LEVELS, sum_of_levels
+from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
+
+__all__ = ["add", "divide", "maximum", "minimum", "multiply", "subtract"]
+
+_ALL = 65536
+
+
+def add(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add an ADD."""
+    _put(builder, operator, "Add", lambda a, b: _sum_of_constant(operator, builder, a, b, 1))
+
+
+def subtract(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a SUB: an addition of the other operand's complement."""
+    _put(builder, operator, "Sub", lambda a, b: _sum_of_constant(operator, builder, a, b, -1))
+
+
+def multiply(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a MUL, whose products LiteRT scales in float32 as ONNX Runtime does."""
+    def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        (x, z), y = _operands(builder, operator), builder.tensor(operator.outputs[0])
+        scale = np.float32(np.float32(x.scale * z.scale) / y.scale)
+        return np.rint(((a - x.zero) * (b - z.zero)).astype(np.float32) * scale).astype(np.int64) + y.zero
+
+    _put(builder, operator, "Mul", product)
+
+
+def divide(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a DIV of floats."""
+    if builder.tensor(operator.outputs[0]).is_levels:
+        raise operator.refusal("it divides integers", "convert the model with a product by the reciprocal")
+    _put_real(builder, operator, "Div")
+
+
+def maximum(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a MAXIMUM."""
+    _put_choice(builder, operator, "Max", np.maximum)
+
+
+def minimum(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a MINIMUM."""
+    _put_choice(builder, operator, "Min", np.minimum)
+
+
+def _operands(builder: GraphBuilder, operator: TfliteOperator) -> tuple[TfliteTensor, TfliteTensor]:
+    if len(operator.inputs) != 2 or min(operator.inputs) < 0:
+        raise operator.refusal(f"it has {len(operator.inputs)} inputs", "convert the model again")
+    return builder.tensor(operator.inputs[0]), builder.tensor(operator.inputs[1])
+
+
+def _put_choice(builder: GraphBuilder, operator: TfliteOperator, kind: str,
+                of: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+    x, z = _operands(builder, operator)
+    y = builder.tensor(operator.outputs[0])
+    if y.is_levels and any((each.scale, each.zero) != (y.scale, y.zero) for each in (x, z)):
+        raise operator.refusal("its inputs and its output have different scales or zero points",
+                               "convert the model with the converter's default, int8, which gives them one")
+    _put(builder, operator, kind, of)
+
+
+def _put(builder: GraphBuilder, operator: TfliteOperator, kind: str,
+         levels_of: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+    """Write an operator's result: of levels and one constant as a table, else as ONNX's operator."""
+    x, z = _operands(builder, operator)
+    y = builder.tensor(operator.outputs[0])
+    if len({each.is_levels for each in (x, z, y)}) > 1 or any(each.dtype != y.dtype for each in (x, z)):
+        raise operator.refusal("some of its tensors are quantised, or of other types", "convert the model again")
+    if not y.is_levels:
+        _put_real(builder, operator, kind)
+        return
+    alone = [each.data is not None and each.data.size == 1 for each in (x, z)]
+    if y.dtype == "int8" and alone[1] and x.data is None and x.shape == y.shape:
+        assert z.data is not None
+        put_table(builder, operator, operator.inputs[0], levels_of(LEVELS.astype(np.int64),
+                                                                   z.data.reshape(-1).astype(np.int64)))
+    elif y.dtype == "int8" and alone[0] and z.data is None and z.shape == y.shape:
+        assert x.data is not None
+        put_table(builder, operator, operator.inputs[1], levels_of(x.data.reshape(-1).astype(np.int64),
+                                                                   LEVELS.astype(np.int64)))
+    elif kind in ("Add", "Sub") and y.dtype == "int8":
+        _put_sum(builder, operator, kind)
+    else:
+        _put_real(builder, operator, kind)
+
+
+def _put_real(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> None:
+    y = builder.tensor(operator.outputs[0])
+    if y.is_levels and any(each.data is not None for each in _operands(builder, operator)):
+        builder.near(operator, "one of its operands is a constant of several elements")
+    names = [builder.as_real(_aligned(builder, index, len(y.shape)), builder.tensor(index))
+             for index in operator.inputs]
+    put_result(builder, operator, builder.node(kind, names, like=y.name))
+
+
+def _put_sum(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> None:
+    """Write a sum or difference with the scales that make it LiteRT's."""
+    x, z = _operands(builder, operator)
+    y = builder.tensor(operator.outputs[0])
+    names = [_aligned(builder, index, len(y.shape)) for index in operator.inputs]
+    second = LevelNumbers.of(z)
+    if kind == "Sub":
+        second = LevelNumbers(z.scale, -1 - z.zero)
+        opposite = builder.node("Neg", [builder.as_real(names[1], z)], like=y.name)
+        names[1] = builder.quantised(opposite, second, like=y.name)
+    first, second, wrong = fitted_addends(LevelNumbers.of(x), second, LevelNumbers.of(y))
+    if wrong:
+        builder.near(operator, f"{wrong} of {_ALL} pairs of its operands")
+    if any(each.data is not None for each in (x, z)):
+        builder.near(operator, "one of its operands is a constant of several elements")
+    total = builder.node("Add", [builder.dequantised(name, levels) for name, levels in
+                                 zip(names, (first, second), strict=True)], like=y.name)
+    put_result(builder, operator, total)
+
+
+def _sum_of_constant(operator: TfliteOperator, builder: GraphBuilder, a: np.ndarray, b: np.ndarray,
+                     sign: int) -> np.ndarray:
+    """Return LiteRT's sums or differences of levels, all of one operand and one of the other."""
+    x, z = _operands(builder, operator)
+    y = builder.tensor(operator.outputs[0])
+    table = sum_of_levels(np.float32(x.scale / y.scale), np.float32(z.scale / y.scale), (x.zero, z.zero, y.zero), sign)
+    return np.broadcast_to(table[a + 128, b + 128], (256,))
+
+
+def _aligned(builder: GraphBuilder, index: int, rank: int) -> str:
+    """Return a tensor's content with as many axes as its result has, the first ones of one element."""
+    tensor = builder.tensor(index)
+    if len(tensor.shape) == rank or rank != len(FIRST):
+        return builder.stored(index)
+    shape = (1,) * (rank - len(tensor.shape)) + tensor.shape
+    if tensor.data is not None:
+        return builder.constant(channels_first(tensor.data.reshape(shape)), f"{tensor.name}:constant")
+    to = builder.constant(np.array(shape, np.int64), f"{tensor.name}:shape")
+    name = builder.node("Reshape", [in_file_layout(builder, index), to], like=tensor.name)
+    return builder.node("Transpose", [name], like=tensor.name, perm=FIRST)

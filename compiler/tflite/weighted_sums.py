@@ -1,0 +1,152 @@
+"""Convolutions and dense layers of TensorFlow Lite: ONNX's, with weights and padding as ONNX has them.
+
+LiteRT's default requantises their sums by float32(x_scale · w_scale) / y_scale, halves to even, as ONNX Runtime does.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tilewright.compiler.tflite.bounds import put_result, result_of
+from tilewright.compiler.tflite.element_moves import in_file_layout, put_in_file_layout
+from tilewright.compiler.tflite.graph_builder import GraphBuilder, constant_of
+from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
+
+__all__ = ["convolution", "depthwise", "fully_connected", "transposed_convolution", "window"]
+
+SAME, VALID = 0, 1
+
+
+def window(operator: TfliteOperator, x: TfliteTensor, y: TfliteTensor, kernel: tuple[int, int]) -> dict[str, Any]:
+    """Return a window's attributes as ONNX has them; of two kinds of padding, SAME puts the odd pixel behind.
+
+    Raises
+    ------
+    UnsupportedNodeError
+        If the shapes are no images, or the strides do not fit them.
+    """
+    if len(x.shape) != 4 or len(y.shape) != 4:
+        raise operator.refusal(f"its input and output have the shapes {list(x.shape)} and {list(y.shape)}",
+                               "convert the model again")
+    options = operator.options
+    strides = int(options["StrideH"]), int(options["StrideW"])
+    dilations = int(options.get("DilationHFactor", 1)), int(options.get("DilationWFactor", 1))
+    if min(*strides, *dilations, *kernel) < 1 or options["Padding"] not in (SAME, VALID):
+        raise operator.refusal(f"its strides are {strides}, its dilations {dilations}, its window {kernel} and its "
+                               f"padding {options['Padding']}", "convert the model again")
+    before, behind = [], []
+    for axis in (0, 1):
+        reach = (kernel[axis] - 1) * dilations[axis] + 1
+        size = x.shape[1 + axis]
+        count = -(-size // strides[axis]) if options["Padding"] == SAME else -(-(size - reach + 1) // strides[axis])
+        if count != y.shape[1 + axis]:
+            raise operator.refusal(f"its output has the shape {list(y.shape)}, and its window gives {count} in axis "
+                                   f"{1 + axis}", "convert the model again")
+        total = max((count - 1) * strides[axis] + reach - size, 0) if options["Padding"] == SAME else 0
+        before.append(total // 2)
+        behind.append(total - total // 2)
+    return {"kernel_shape": kernel, "strides": strides, "dilations": dilations, "pads": [*before, *behind]}
+
+
+def convolution(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a CONV_2D: weights (outputs, height, width, inputs of a group)."""
+    weights = constant_of(builder, operator, 1, "weight")
+    x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
+    if weights.ndim != 4 or len(x.shape) != 4 or not weights.size or x.shape[3] % weights.shape[3] \
+            or weights.shape[0] % (x.shape[3] // weights.shape[3]) or weights.shape[0] != y.shape[-1]:
+        raise operator.refusal(f"its weights have the shape {list(weights.shape)} and its input {list(x.shape)}",
+                               "convert the model again")
+    attributes = window(operator, x, y, weights.shape[1:3])
+    _put_product(builder, operator, "Conv", weights.transpose(0, 3, 1, 2), 0,
+                 attributes | {"group": x.shape[3] // weights.shape[3]})
+
+
+def depthwise(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a DEPTHWISE_CONV_2D: weights (1, height, width, channels · multiplier)."""
+    weights = constant_of(builder, operator, 1, "weight")
+    x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
+    if weights.ndim != 4 or weights.shape[0] != 1 or not weights.size or len(x.shape) != 4 or not x.shape[3] \
+            or weights.shape[3] % x.shape[3] or weights.shape[3] != y.shape[-1]:
+        raise operator.refusal(f"its weights have the shape {list(weights.shape)} and its input {list(x.shape)}",
+                               "convert the model again")
+    attributes = window(operator, x, y, weights.shape[1:3])
+    _put_product(builder, operator, "Conv", weights.transpose(3, 0, 1, 2), 0, attributes | {"group": x.shape[3]})
+
+
+def transposed_convolution(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a TRANSPOSE_CONV: its input comes behind the shape of the result and the weights."""
+    weights = constant_of(builder, operator, 1, "weight")
+    x, y = builder.tensor(operator.inputs[2]), builder.tensor(operator.outputs[0])
+    if weights.ndim != 4 or len(x.shape) != 4 or len(y.shape) != 4 or weights.shape[3] != x.shape[3] \
+            or weights.shape[0] != y.shape[3]:
+        raise operator.refusal(f"its weights have the shape {list(weights.shape)} and its input {list(x.shape)}",
+                               "convert the model again")
+    strides = int(operator.options["StrideH"]), int(operator.options["StrideW"])
+    if min(strides) < 1:
+        raise operator.refusal(f"its strides are {strides}", "convert the model again")
+    totals = [(x.shape[1 + axis] - 1) * strides[axis] + weights.shape[1 + axis] - y.shape[1 + axis] for axis in (0, 1)]
+    if any(total <= -strides[axis] for axis, total in enumerate(totals)):
+        raise operator.refusal(f"its output has the shape {list(y.shape)}", "convert the model again")
+    before = [max(total, 0) // 2 for total in totals]
+    behind = [max(total, 0) - first for total, first in zip(totals, before, strict=True)]
+    attributes = {"kernel_shape": weights.shape[1:3], "strides": strides, "pads": [*before, *behind],
+                  "output_padding": [max(-total, 0) for total in totals]}
+    _put_product(builder, operator, "ConvTranspose", weights.transpose(3, 0, 1, 2), 1, attributes, data=2, bias=3)
+
+
+def fully_connected(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a FULLY_CONNECTED of any number of rows: weights (outputs, inputs)."""
+    weights = constant_of(builder, operator, 1, "weight")
+    x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
+    if weights.ndim != 2 or not weights.size or operator.options["WeightsFormat"] \
+            or math.prod(x.shape) % weights.shape[1]:
+        raise operator.refusal(f"its weights have the shape {list(weights.shape)}, format "
+                               f"{operator.options['WeightsFormat']}, and its input {list(x.shape)}",
+                               "convert the model again")
+    rows = math.prod(x.shape) // weights.shape[1]
+    if math.prod(y.shape) != rows * weights.shape[0]:
+        raise operator.refusal(f"its output has the shape {list(y.shape)}", "convert the model again")
+    name = in_file_layout(builder, operator.inputs[0])
+    if x.shape != (rows, weights.shape[1]):
+        shape = builder.constant(np.array([rows, weights.shape[1]], np.int64), f"{y.name}:rows")
+        name = builder.node("Reshape", [name, shape], like=y.name)
+    inputs = [builder.as_real(name, x), builder.weights(weights, builder.tensor(operator.inputs[1]), 0)]
+    inputs += _bias(builder, operator, 0, 2)
+    product = builder.node("Gemm", inputs, like=y.name, transB=1)
+    if len(y.shape) == 2:
+        put_result(builder, operator, product)
+    else:
+        put_in_file_layout(builder, operator.outputs[0], result_of(builder, operator, product))
+
+
+def _put_product(builder: GraphBuilder, operator: TfliteOperator, kind: str, weights: np.ndarray, axis: int,
+                 attributes: dict[str, Any], data: int = 0, bias: int = 2) -> None:
+    inputs = [builder.real(operator.inputs[data]),
+              builder.weights(weights, builder.tensor(operator.inputs[1]), axis),
+              *_bias(builder, operator, data, bias)]
+    put_result(builder, operator, builder.node(kind, inputs, like=builder.tensor(operator.outputs[0]).name,
+                                               **attributes))
+
+
+def _bias(builder: GraphBuilder, operator: TfliteOperator, data: int, position: int) -> list[str]:
+    """Return the bias, if there is one: int32 in steps of input scale · weight scale, or float."""
+    if not operator.has(position):
+        return []
+    values = constant_of(builder, operator, position, "bias").reshape(-1)
+    x, weights, y = (builder.tensor(index) for index in (operator.inputs[data], operator.inputs[1],
+                                                         operator.outputs[0]))
+    if values.size != y.shape[-1]:
+        raise operator.refusal(f"its bias has {values.size} elements for {y.shape[-1]} channels",
+                               "convert the model again")
+    if not x.is_levels:
+        return [builder.constant(values.astype(np.float32), f"{y.name}:bias")]
+    if values.dtype != np.int32:
+        raise operator.refusal(f"its bias is {values.dtype}", "convert the model with activations of 8 bits")
+    steps = (x.scale * weights.scales).astype(np.float32)
+    one = steps.size == 1
+    name = builder.constant(values, f"{y.name}:bias")
+    scale = builder.constant(steps.reshape(()) if one else steps, f"{y.name}:bias scale")
+    zero = builder.constant(np.zeros(() if one else steps.shape, np.int32), f"{y.name}:bias zero")
+    along: dict[str, Any] = {} if one else {"axis": 0}
+    return [builder.node("DequantizeLinear", [name, scale, zero], like=f"{y.name}:bias", **along)]

@@ -1,0 +1,96 @@
+"""Small .tflite files, tensor by tensor and operator by operator, through the schema's own writing functions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import flatbuffers
+import numpy as np
+import tflite
+
+from tilewright.compiler.tflite.schema_options import OPTIONS, VECTORS
+
+__all__ = ["TfliteFile"]
+
+_VERSION = 3
+
+
+class TfliteFile:
+    """Tensors are known by number, in the order in which they were added; shapes have channels last."""
+
+    def __init__(self) -> None:
+        self._builder = flatbuffers.Builder(1 << 16)
+        self._buffers = [self._table("Buffer")]
+        self._tensors: list[int] = []
+        self._operators: list[int] = []
+        self._codes: list[str] = []
+        self.shapes: list[tuple[int, ...]] = []
+
+    def tensor(self, shape: Sequence[int], scale: float | Sequence[float] | None = None, zero: int = 0, *,
+               dtype: str = "int8", data: np.ndarray | None = None, axis: int = 0, name: str = "") -> int:
+        """Add a tensor and return its number; with ``data`` it is a constant."""
+        builder, settings = self._builder, {}
+        buffer = 0
+        if data is not None:
+            buffer = len(self._buffers)
+            self._buffers.append(self._table("Buffer", Data=builder.CreateByteVector(data.tobytes())))
+        if scale is not None:
+            scales = np.atleast_1d(np.array(scale, np.float32))
+            settings["Quantization"] = self._table(
+                "QuantizationParameters", Scale=builder.CreateNumpyVector(scales),
+                ZeroPoint=builder.CreateNumpyVector(np.full(scales.size, zero, np.int64)), QuantizedDimension=axis)
+        self._tensors.append(self._table(
+            "Tensor", Shape=builder.CreateNumpyVector(np.array(shape, np.int32)),
+            Type=getattr(tflite.TensorType, dtype.upper()), Buffer=buffer,
+            Name=builder.CreateString(name or f"t{len(self._tensors)}"), **settings))
+        self.shapes.append(tuple(shape))
+        return len(self._tensors) - 1
+
+    def constant(self, values: np.ndarray, scale: float | Sequence[float] | None = None, axis: int = 0,
+                 zero: int = 0) -> int:
+        """Add a constant and return its number."""
+        return self.tensor(values.shape, scale, zero, dtype=values.dtype.name, data=values, axis=axis)
+
+    def operator(self, kind: str, inputs: Sequence[int], outputs: Sequence[int], **options: Any) -> None:
+        """Add an operator; ``options`` by the schema's names."""
+        builder, settings = self._builder, {}
+        if kind not in self._codes:
+            self._codes.append(kind)
+        if kind in OPTIONS:
+            table, _ = OPTIONS[kind]
+            options = {name: builder.CreateNumpyVector(np.array(value, np.int32)) if name in VECTORS else value
+                       for name, value in options.items()}
+            settings = {"BuiltinOptionsType": getattr(tflite.BuiltinOptions, table),
+                        "BuiltinOptions": self._table(table, **options)}
+        read, written = (builder.CreateNumpyVector(np.array(each, np.int32)) for each in (inputs, outputs))
+        self._operators.append(self._table("Operator", OpcodeIndex=self._codes.index(kind), Inputs=read,
+                                           Outputs=written, **settings))
+
+    def content(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
+        """Return the file."""
+        builder = self._builder
+        codes = [self._code(kind) for kind in self._codes]
+        graph = self._table(
+            "SubGraph", Tensors=self._vector(self._tensors), Operators=self._vector(self._operators),
+            Inputs=builder.CreateNumpyVector(np.array(inputs, np.int32)),
+            Outputs=builder.CreateNumpyVector(np.array(outputs, np.int32)))
+        model = self._table("Model", Version=_VERSION, OperatorCodes=self._vector(codes),
+                            Subgraphs=self._vector([graph]), Buffers=self._vector(self._buffers),
+                            Description=builder.CreateString("tilewright's tests"))
+        builder.Finish(model, b"TFL3")
+        return bytes(builder.Output())
+
+    def _code(self, kind: str) -> int:
+        number = getattr(tflite.BuiltinOperator, kind)
+        return self._table("OperatorCode", BuiltinCode=number, DeprecatedBuiltinCode=min(number, 127), Version=1)
+
+    def _vector(self, offsets: Sequence[int]) -> int:
+        self._builder.StartVector(4, len(offsets), 4)
+        for each in reversed(offsets):
+            self._builder.PrependUOffsetTRelative(each)
+        return self._builder.EndVector()
+
+    def _table(self, kind: str, **fields: Any) -> int:
+        getattr(tflite, f"{kind}Start")(self._builder)
+        for name, value in fields.items():
+            getattr(tflite, f"{kind}Add{name}")(self._builder, value)
+        return getattr(tflite, f"{kind}End")(self._builder)
