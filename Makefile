@@ -76,11 +76,12 @@ cocotb: setup  ## only the cocotb testbenches
 backend-test: setup  ## ONNX's official backend tests, and how many are excluded and why
 	@$(BIN)/pytest -q tests/onnx_backend -m "not slow"
 
-fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, 2000 twins, then 5000 damaged files and 10000 random instruction words in RTL; GRAPHS=, TWINS=, MUTANTS=, WORDS=, SEED=
+fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, 2000 twins, then 5000 damaged files, 10000 random instruction words and 300 hostile programs in RTL; GRAPHS=, TWINS=, MUTANTS=, WORDS=, STOPS=, SEED=
 	@$(BIN)/python -m tests.fuzz.run --graphs $(or $(GRAPHS),2000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.twins --count $(or $(TWINS),2000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.mutate --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.machine_code --words $(or $(WORDS),10000) --seed $(or $(SEED),0)
+	@$(BIN)/python -m tests.cocotb.stop --count $(or $(STOPS),300) --seed $(or $(SEED),0)
 
 prove: setup  ## prove properties of the gateware for all inputs, and regenerate docs/proofs.md (minutes); PROOFS= selects some
 	@$(BIN)/python -m tilewright.hardware.proofs.proofs_page $(or $(PROOFS),-o docs/proofs.md)

@@ -76,8 +76,15 @@ REGISTERS = (
         RegisterField("ready", 0, 1, "a command would be answered at once"),
         RegisterField("idle", 1, 1, "nothing is left to do, and memory has acknowledged every write"),
         RegisterField("fault", 2, 1, "the coprocessor has stopped; until an abort or reset"),
+        RegisterField("quiet", 3, 1, "a fence would be answered at once: idle, or after a fault all has come to rest"),
     )),
     PortRegister("fault_address", 0x14, "R", "the address of the fault"),
+    PortRegister("control", 0x18, "W",
+                 "what is taken at once, whatever waits in the port, also while a write to command is held up", (
+        RegisterField("stop", 0, 1, "1: stop, which is a fault, as the pin stop_request"),
+        RegisterField("abort", 1, 1, "1: abort; commands that wait in the port are forgotten, one whose write is held "
+                                     "up among them"),
+    )),
 )
 """In the order of their addresses; all others are answered with SLVERR."""
 

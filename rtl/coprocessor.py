@@ -77,6 +77,8 @@ class Coprocessor(wiring.Component):
         The bus.
     stop_request : ``In(1)``
         A fault from outside: for whoever must stop the coprocessor alone. ``rst`` is for when the bus is reset too.
+    abort_request : ``In(1)``
+        An abort that waits for no command: a pulse or longer. Commands that are offered behind it are of its future.
     waits : ``In(1)``
         The host cannot go on, though it offers no command: the watchdog shall count.
     idle : ``Out(1)``
@@ -105,6 +107,7 @@ class Coprocessor(wiring.Component):
             "windows": In(MemoryWindow).array(WINDOWS),
             "m_axi": Out(axi4_signature(machine.bus_bytes)),
             "stop_request": In(1),
+            "abort_request": In(1),
             "waits": In(1),
             "idle": Out(1),
             "passes": Out(1),
@@ -128,7 +131,7 @@ class Coprocessor(wiring.Component):
             name: kind(machine) if name in _HALTED else cleared(kind(machine)) for name, kind in self.UNITS.items()}
         for name, unit in self._units.items():
             m.submodules[name] = unit
-        m.submodules.axi = self._axi = cleared(AxiMaster(machine.bus_bytes, prot=machine.axi_prot))
+        m.submodules.axi = self._axi = AxiMaster(machine.bus_bytes, prot=machine.axi_prot)
         self._write_idle = Signal()  # no write anywhere behind the store unit
 
         self._connect_commands(m)
@@ -148,7 +151,7 @@ class Coprocessor(wiring.Component):
             connect(m, getattr(dispatcher, name), unit.commands)
         m.d.comb += [
             dispatcher.busy.eq(Cat(unit.busy for unit in units.values()).any() | ~self._write_idle),
-            dispatcher.drop.eq(self.fault),
+            dispatcher.drop.eq(self.fault & ~self._control.aborting),  # what follows an abort waits for its end
             dispatcher.hold.eq(self._control.hold),
             dispatcher.dead.eq(self._control.dead),
             self.passes.eq((dispatcher.idle & ~self._control.hold) | self._control.dead),
@@ -222,7 +225,8 @@ class Coprocessor(wiring.Component):
         m.d.comb += self._write_idle.eq(axi.write_idle & ~write_check.busy)
         m.d.comb += [*(self._units[name].halt.eq(control.halt & ~control.clear) for name in _HALTED),
                      store.writer_idle.eq(self._write_idle)]
-        m.d.comb += control.quiet.eq(axi.read_idle & ~read_check.busy & self._write_idle)
+        m.d.comb += [axi.halt.eq(control.halt), axi.clear.eq(control.clear),
+                     control.quiet.eq(~axi.read_asks & ~read_check.busy & self._write_idle)]
 
         faults = (  # the first in this list wins if two come in one cycle
             (READ_OUTSIDE, read_check.fault, read_check.fault_address),
@@ -240,7 +244,7 @@ class Coprocessor(wiring.Component):
         channels = (self.m_axi.arready, self.m_axi.rvalid, self.m_axi.awready, self.m_axi.wready, self.m_axi.bvalid)
         asked = (self.m_axi.arvalid, self.m_axi.rready, self.m_axi.awvalid, self.m_axi.wvalid, self.m_axi.bready)
         m.d.comb += [
-            control.abort_request.eq(self._dispatcher.abort_taken),
+            control.abort_request.eq(self._dispatcher.abort_taken | self.abort_request),
             control.moves.eq(self.progress | (Cat(channels) & Cat(asked)).any()),
             # A command that is offered waits, or is taken, which is progress.
             control.waits.eq(self.waits | self.commands.valid | (self._armed & ~self.passes)),
@@ -273,7 +277,7 @@ class Coprocessor(wiring.Component):
             "weight_written": load.weight_written_bytes,
             "result_read": post.result_read_bytes,
             "result_written": post.result_written_bytes,
-            "memory_read": Mux(self.m_axi.rvalid & self.m_axi.rready, self.machine.bus_bytes, 0),
+            "memory_read": Mux(self._axi.read_data.valid & self._axi.read_data.ready, self.machine.bus_bytes, 0),
             "memory_written": store.memory_written_bytes,
             "commands": self._dispatcher.taken,
         }

@@ -23,7 +23,8 @@ class PortedCoprocessor(wiring.Component):
     told : dict of str to str
         Inputs of the adapter, and the coprocessor's outputs that drive them.
     asked : dict of str to str
-        Inputs of the coprocessor, and the adapter's outputs that drive them; those that no adapter drives are 0.
+        Inputs of the coprocessor, and the adapter's outputs that drive them; those that no adapter drives are 0. One
+        that is a pin too, ``stop_request``, is driven by either.
     watched : bool
         As of `Coprocessor`.
 
@@ -37,9 +38,10 @@ class PortedCoprocessor(wiring.Component):
                  asked: Mapping[str, str], *, watched: bool = False) -> None:
         self._adapter, self._coprocessor = adapter, Coprocessor(machine, watched=watched)
         self._told, self._asked = told, asked
-        inner = {"commands", "passes", "waits"}
+        inner = {"commands", "passes", "waits", "abort_request"}
+        own = inner | set(told) | set(asked.values())
         self._outside = [(part, {name: member for name, member in part.signature.members.items() if name not in hidden})
-                         for part, hidden in ((self._adapter, inner | set(told)), (self._coprocessor, inner))]
+                         for part, hidden in ((self._adapter, own), (self._coprocessor, inner))]
         super().__init__({name: member for _, members in self._outside for name, member in members.items()})
 
     def elaborate(self, platform: object) -> Module:
@@ -49,10 +51,14 @@ class PortedCoprocessor(wiring.Component):
         connect(m, self._adapter.commands, self._coprocessor.commands)
         m.d.comb += [getattr(self._adapter, name).eq(getattr(self._coprocessor, source))
                      for name, source in self._told.items()]
-        m.d.comb += [getattr(self._coprocessor, name).eq(getattr(self._adapter, source))
-                     for name, source in self._asked.items()]
+        asked = {name: getattr(self._adapter, source) for name, source in self._asked.items()}
+        pins = {name for _, members in self._outside for name in members}
+        m.d.comb += [getattr(self._coprocessor, name).eq(value | getattr(self, name) if name in pins else value)
+                     for name, value in asked.items()]
         for part, members in self._outside:
             for name, member in members.items():
+                if name in asked:
+                    continue
                 inner, outer = getattr(part, name), getattr(self, name)
                 if member.is_signature:
                     connect(m, inner, flipped(outer))

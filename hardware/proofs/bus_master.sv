@@ -1,10 +1,14 @@
 // AXI4's rules for a master, for all requests and words to write; memory keeps one rule: no B before the last W of a burst.
 module top(input clk, input [47:0] read, input read_valid, input [47:0] write, input write_valid, input read_ready,
            input [71:0] word, input word_valid, input arready, input [63:0] rdata, input [1:0] rresp, input rlast,
-           input rvalid, input awready, input wready, input [1:0] bresp, input bvalid, input mark);
+           input rvalid, input awready, input wready, input [1:0] bresp, input bvalid, input halt, input clears,
+           input mark);
   reg first = 1;
   always @(posedge clk) first <= 0;
 
+  wire read_asks, write_idle, has_orphans;
+  wire [1:0] orphans_kept;
+  wire clear = clears & halt & !read_asks & write_idle;
   wire word_ready, read_data_valid, arvalid, rready, awvalid, wvalid, wlast, stray;
   wire [31:0] araddr, awaddr;
   wire [7:0] arlen, awlen, wstrb, sent, length0, length1;
@@ -15,7 +19,8 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
   wire reads_room, reads_some, writes_room, writes_some, lengths_room, lengths_some;
   wire [28:0] read_word, write_word;
   wire [15:0] read_left, write_left;
-  dut master(.clk(clk), .rst(first), .read__payload(read), .read__valid(read_valid), .write__payload(write),
+  dut master(.clk(clk), .rst(first), .halt(halt), .clear(clear), .read_asks(read_asks), .write_idle(write_idle),
+    .\reader.orphans (orphans_kept), .\reader.has_orphans (has_orphans), .read__payload(read), .read__valid(read_valid), .write__payload(write),
     .write__valid(write_valid), .read_data__ready(read_ready), .read_data__valid(read_data_valid),
     .write_data__payload(word), .write_data__valid(word_valid), .write_data__ready(word_ready), .stray(stray),
     .m_axi__arready(arready), .m_axi__arvalid(arvalid), .m_axi__araddr(araddr), .m_axi__arlen(arlen),
@@ -41,10 +46,15 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
     word_waits <= word_valid & !word_ready & !first;
     word_before <= word;
   end
+  reg halting = 0, aw_free_before = 0;
+  always @(posedge clk) begin
+    halting <= halt & !first;
+    aw_free_before <= !awvalid | awready;
+  end
   always @* if (word_waits) assume (word_valid & word == word_before);
 
   // Bursts of reads asked for and not wholly received.
-  reg [1:0] reads = 0;
+  reg [1:0] reads = 0, orphans = 0;
   wire read_ends = rvalid & rready & rlast & reads != 0;
   // Bursts of writes since they stood at AW: `open` without their last word, `writes` without their response.
   reg aw_free = 1;
@@ -62,6 +72,7 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
   wire [7:0] length_now = marked ? length : awlen;
   always @(posedge clk) if (!first) begin
     reads <= reads + (arvalid & arready) - read_ends;
+    orphans <= clear ? reads - read_ends : orphans - (read_ends & orphans != 0);
     aw_free <= !awvalid | awready;
     open <= open_now - ends;
     writes <= writes_now - answered;
@@ -80,7 +91,7 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
     ar_waits <= arvalid & !arready & !first;
     aw_waits <= awvalid & !awready & !first;
     w_waits <= wvalid & !wready & !first;
-    strayed <= (stray | (rvalid & reads == 0) | (bvalid & writes_now == 0)) & !first;
+    strayed <= (stray | (rvalid & reads == 0) | (bvalid & writes_now == 0)) & !first & !clear;
     ar_before <= {araddr, arlen};
     aw_before <= {awaddr, awlen};
     w_before <= {wdata, wstrb, wlast};
@@ -95,8 +106,9 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
     if (arvalid) assert (arsize == 3 & arburst == 1 & arlen < 64);
     if (awvalid) assert (awsize == 3 & awburst == 1 & awlen < 64);
     assert (reads <= 2 & writes_now <= 2);                       // as many outstanding as there may be
-    if (read_data_valid) assert (reads != 0);                     // words for bursts that are outstanding alone
-    if (reads == 0) assert (rready);                              // others are taken, and told
+    if (read_data_valid) assert (reads > orphans & !halt);        // words for bursts since the last halt alone
+    if (reads <= orphans | halt) assert (rready);                 // others are taken, and told where no burst is theirs
+    if (halting & aw_free_before & !first) assert (!begins);      // nothing begins
     if (strayed) assert (stray);
     if (wvalid) assert (open_now != 0);                           // no word before its address
     if (on & !gone & ahead_now == 0 & wvalid) assert (wlast == (beat == length_now) & beat <= length_now);
@@ -108,6 +120,7 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
     assert (beat == sent & lengths_end == lengths_place + lengths_kept[0]);
     if (on & !gone) assert (ahead_now < open_now & length_now == ((lengths_place ^ ahead_now[0]) ? length1 : length0));
     assert (open <= 2 & writes <= 2);
+    assert (orphans == orphans_kept & has_orphans == (orphans != 0) & orphans <= reads);
     if (read_busy) assert (read_last == (read_left <= {10'b0, ~read_word[5:0]}));
     if (write_busy) assert (write_last == (write_left <= {10'b0, ~write_word[5:0]}));
     if (open == 0) assert (beat == 0);
@@ -115,5 +128,6 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
     cover (gone & length == 3);
     cover (reads == 2 & arvalid == 0 & read_data_valid);
     cover (stray);
+    cover (orphans == 1 & reads == 2 & rvalid);
   end
 endmodule

@@ -81,19 +81,27 @@ PROPERTIES = (
     ),
     Property(
         name="command_registers",
-        claim="The AXI4-Lite port with a queue of four commands gives each write and each read one response, that of a "
-              "write after its address and its data, and keeps it until it is taken. A write to `command` that is "
+        claim="The AXI4-Lite port with a queue of four commands gives each write and each read one response, that of "
+              "a write after its address and its data, and keeps it until it is taken. A write to `command` that is "
               "answered OKAY becomes a command that leaves once, after earlier ones, with the operands that were "
-              "written last. A write that is answered with SLVERR queues nothing and changes no operand. This holds "
-              "for all masters, whatever the coprocessor does. It does not cover which words are instructions.",
+              "written last, unless an abort overtakes it, which leaves none. A write to `control` is carried out "
+              "once, in the cycle in which all of it is there, also while a command before it waits for room. A write "
+              "that is answered with SLVERR queues nothing and changes no operand. This holds for all masters, "
+              "whatever the coprocessor does. It does not cover which words are instructions.",
         source="command_registers.sv",
         design=ProvedDesign(_REGISTERS, "CommandRegisters", (), (("depth", 4),)),
         exposed=("done", "has_address", "has_data", "write_address", "write_data", "write_strobes", "rs1", "rs2",
+                 "stale", "acted", "sends",
+                 *(f"following_{name}" for name in ("has_address", "has_data", "write_address", "write_data",
+                                                    "write_strobes")),
                  "queue.storage*", "queue.w_en", "queue.w_port__addr", "queue.r_port__addr", "queue.level"),
         mutants=(
-            Mutant("a command lost where the queue is full", _REGISTERS, " & (~sends | queue.w_rdy))", ")"),
-            Mutant("a response before the data", _REGISTERS, "write.has_address & write.has_data &",
-                   "write.has_address &"),
+            Mutant("a command lost where the queue is full", _REGISTERS, "axi.bready) & ~held),", "axi.bready)),"),
+            Mutant("control waits its turn", _REGISTERS, "(write.controls() | following.controls() | (write.whole",
+                   "(write.controls() | (write.whole"),
+            Mutant("a command that an abort has overtaken", _REGISTERS, " & ~stale & ~self.abort)", " & ~self.abort)"),
+            Mutant("a response before the data", _REGISTERS, "self.has_address & self.has_data",
+                   "self.has_address"),
             Mutant("a response changes while it waits", _REGISTERS, "(~axi.bvalid | axi.bready) &", ""),
             Mutant("strobes of no account", _REGISTERS, "write.at(name) & write.strobes[place]", "write.at(name)"),
         ),
@@ -104,12 +112,13 @@ PROPERTIES = (
         claim="The CV-X-IF adapter: each instruction accepted and committed becomes one command, unchanged and in "
               "order, and has one result, with its id, its rd and the fault code at its commit, from the cycle after "
               "its commit until taken; what is killed, flushed in ID or not accepted has neither, and nothing has "
-              "either before its commit. What is not accepted is never held up, a fence passes no command before it. "
-              "No deadlock: while the core is held up, each command taken, result taken and commit brings the end "
-              "closer, and at the end it is let go. For all cores that have at most two instructions issued and not "
-              "committed, commit in order and after the cycle of issue, and give an instruction's id again if it was "
-              "flushed in ID, as CV32E40X 0.6.0 does; they may withdraw offers, withhold results, kill and flush at "
-              "any time.",
+              "either before its commit. An abort is no command: it is told at its commit, waits for no command, and "
+              "leaves none of those before it. What is not accepted is never held up, a fence passes no command "
+              "before it. No deadlock: while the core is held up, each command taken, result taken and commit brings "
+              "the end closer, and at the end it is let go. For all cores that have at most two instructions issued "
+              "and not committed, commit in order and after the cycle of issue, and give an instruction's id again if "
+              "it was flushed in ID, as CV32E40X 0.6.0 does; they may withdraw offers, withhold results, kill and "
+              "flush at any time.",
         source="xif_adapter.sv",
         design=ProvedDesign(_XIF, "XifAdapter"),
         exposed=("newer", "newer_valid", "older", "older_valid",
@@ -119,7 +128,9 @@ PROPERTIES = (
         mutants=(
             Mutant("a killed instruction is carried out", _XIF, " & ~self.commit_kill", ""),
             Mutant("a result for what was not accepted", _XIF, "commits_newer & newer.ours |", "commits_newer |"),
-            Mutant("a queue may overflow", _XIF, "(committed.w_level <= self.DEPTH - 3) & ", ""),
+            Mutant("a queue may overflow", _XIF, "((committed.w_level <= self.DEPTH - 3) | aborts) & ", ""),
+            Mutant("an abort behind a full queue", _XIF, " | aborts) &", ") &"),
+            Mutant("an abort leaves commands", _XIF, "ResetInserter(self.abort)(committed)", "committed"),
             Mutant("a fence passes a command in EX", _XIF, " & ~uncommitted.older_valid & self.idle", " & self.idle"),
             Mutant("what vanished in ID holds up a fence", _XIF,
                    "uncommitted.newer_valid & (uncommitted.newer.id != self.issue_id)", "uncommitted.newer_valid"),
@@ -146,19 +157,24 @@ PROPERTIES = (
         name="bus_master",
         claim="The AXI4 master with two outstanding bursts of 8-byte words keeps AR, AW and W stable until they are "
               "taken. No burst crosses 4 KiB, WLAST marks the last word of each burst, and no word precedes its "
-              "address. Words reach a unit only for outstanding bursts; other words are taken, dropped and reported. "
-              "This holds for all requests and memories, provided that no B precedes the last W of its burst.",
+              "address. Words reach a unit only for bursts that are outstanding and were asked for since the last "
+              "halt; others are taken and dropped, and reported where no burst is theirs. During a halt nothing "
+              "begins. This holds for all requests and memories, provided that no B precedes the last W of its burst.",
         source="bus_master.sv",
         design=ProvedDesign(_AXI, "AxiMaster", (8,), (("outstanding", 2),)),
         exposed=(*_SPLITTERS, *(f"{queue}.{name}" for queue in ("reader.pending", "writer.pending", "writer.lengths")
                                 for name in ("level", "has_room", "has_entry")),
                  "writer.lengths.storage*",
-                 "writer.sent", "writer.lengths.r_port__addr", "writer.lengths.w_port__addr"),
+                 "reader.orphans", "reader.has_orphans", "writer.sent", "writer.lengths.r_port__addr",
+                 "writer.lengths.w_port__addr"),
         mutants=(
             Mutant("WLAST a word early", _AXI, "sent == lengths.r_data", "sent + 1 == lengths.r_data"),
             Mutant("AW changes while it waits", _AXI, "(~axi.awvalid | axi.awready) & pending.w_rdy", "pending.w_rdy"),
-            Mutant("words of forgotten bursts", _AXI, "self.o.valid.eq(axi.rvalid & pending.r_rdy)",
+            Mutant("words of forgotten bursts", _AXI, "self.o.valid.eq(axi.rvalid & wanted)",
                    "self.o.valid.eq(axi.rvalid)"),
+            Mutant("words of bursts before the halt", _AXI, "pending.r_rdy & ~has_orphans &", "pending.r_rdy &"),
+            Mutant("AR withdrawn at a halt", _AXI, "self.halt & ~(axi.arvalid & ~axi.arready)", "self.halt"),
+            Mutant("a write begins during a halt", _AXI, "(owed < WRITES_AHEAD) & ~self.halt", "(owed < WRITES_AHEAD)"),
             Mutant("a burst over 4 KiB", _AXI, "room.eq(~word[:self.burst_bits])", "room.eq(~0)"),
             Mutant("a short request's only burst over 4 KiB", _AXI, "last.eq(beats <= ~first[:self.burst_bits])",
                    "last.eq(beats[self.burst_bits:] == 0)"),
@@ -185,24 +201,25 @@ PROPERTIES = (
     Property(
         name="recovery",
         claim="Faults, aborts, fences and the watchdog in the coprocessor as it is wired, its units, which may do "
-              "anything, left out. Units are reset only when the bus has ended every burst that it has begun, so no "
-              "word of an old burst becomes data of a new request; queues, semaphores, checks and bus master are then "
-              "as after reset. The first fault keeps code and address from the cycle after it was raised until an "
-              "abort, which forgets it; `fault` and a code other than 0 are the same. Nothing passes to a unit while "
-              "units stop; after a fault only `sta.status` does, to the store. A fence is taken when queues are empty, "
-              "units were quiet for four cycles and memory has acknowledged all writes, or the machine is dead. Where "
-              "the host waits and nothing moves for 257 cycles units stop, and in 256 more they are reset or the "
-              "machine is dead, and then takes every command. Provided that no B precedes its address and the last W "
-              "of its burst.",
+              "anything, left out. Units are reset only when every write that the bus has begun has ended and nothing "
+              "is asked for; no word of an old burst becomes data of a new request; queues, semaphores, checks and "
+              "bus master are then as after reset. The first fault keeps code and address from the cycle after it was "
+              "raised until an abort, which forgets it; `fault` and a code other than 0 are the same. Nothing passes "
+              "to a unit while units stop; after a fault only `sta.status` does, to the store. A fence is taken when "
+              "queues are empty, units were quiet for four cycles and memory has acknowledged all writes, or the "
+              "machine is dead. Where the host waits and nothing moves for 257 cycles units stop, and in 256 more "
+              "they are reset or the machine is dead, and then takes every command. Provided that no B precedes its "
+              "address and the last W of its burst.",
         source="recovery.sv.j2",
         values=recovery_values,
         design=ProvedDesign("tilewright.hardware.proofs.unitless_coprocessor", "UnitlessCoprocessor", (RECOVERING,)),
         exposed=recovery_exposed(),
         mutants=(
-            Mutant("reset while reads are outstanding", _COPROCESSOR, "axi.read_idle & ~read_check.busy &", ""),
+            Mutant("reset while a read is asked for", _COPROCESSOR, "~axi.read_asks & ~read_check.busy &", ""),
+            Mutant("a word of an old burst", _COPROCESSOR, "axi.clear.eq(control.clear),", ""),
             Mutant("semaphores outlive an abort", _COPROCESSOR, "cleared(Semaphores())", "Semaphores()"),
-            Mutant("commands pass after a fault", _COPROCESSOR, "dispatcher.drop.eq(self.fault)",
-                   "dispatcher.drop.eq(0)"),
+            Mutant("commands pass after a fault", _COPROCESSOR,
+                   "dispatcher.drop.eq(self.fault & ~self._control.aborting)", "dispatcher.drop.eq(0)"),
             Mutant("a fence does not wait for memory", _COPROCESSOR, ".any() | ~self._write_idle)", ".any())"),
             Mutant("a later fault replaces the first", _FAULTS, "(phase == Phase.RUN) & ~self.fault",
                    "phase == Phase.RUN"),

@@ -31,7 +31,8 @@ def recovery_exposed() -> tuple[str, ...]:
     queues = ("fifo.inner_level", "fifo.r_rdy", "fifo.r_port__addr", "i__valid")
     kept = ("reader.pending", "writer.pending", "writer.lengths")
     bus = ("read_data__valid", *(f"{queue}.{name}" for queue in kept for name in ("level", "has_room", "has_entry")),
-           "reader.splitter.o__valid", "writer.splitter.o__valid", "reader.error", "writer.error", "reader.stray",
+           "reader.orphans", "reader.has_orphans", "reader.splitter.o__valid",
+           "writer.splitter.o__valid", "reader.error", "writer.error", "reader.stray",
            "writer.stray")
     return (*(f"control.{name}" for name in control),
             *(f"dispatcher.{name}" for name in dispatcher),

@@ -6,7 +6,7 @@ module top(input clk, input offer, input [31:0] instr, input [31:0] rs1, input [
   reg first = 1;
   always @(posedge clk) first <= 0;
 
-  wire issue_ready, accept, writeback, result_valid, result_we, valid, waits, newer_valid, older_valid;
+  wire issue_ready, accept, writeback, result_valid, result_we, valid, waits, abort, newer_valid, older_valid;
   wire [3:0] result_id, committed_level, answers_level;
   wire committed_room, committed_some;
   wire [4:0] result_rd;
@@ -25,6 +25,7 @@ module top(input clk, input offer, input [31:0] instr, input [31:0] rs1, input [
   wire issue = issue_valid & issue_ready;
   wire commit_valid = commit & in_ex & !first;
   wire takes = commit_valid & ex_ours & !kill;
+  wire ex_aborts = ex_command[2:0] == 6 & ex_command[5:3] == 7 & ex_command[10], aborts = takes & ex_aborts;
   wire issued = in_id | issue, goes = advance & issued & (!in_ex | commit_valid) & !first;
   wire [73:0] command = {rs2, rs1, instr[28:25], instr[31:29], instr[14:12]};
   always @(posedge clk) if (!first) begin
@@ -50,6 +51,7 @@ module top(input clk, input offer, input [31:0] instr, input [31:0] rs1, input [
     .result_valid(result_valid), .result_ready(result_ready), .result_id(result_id), .result_rd(result_rd),
     .result_we(result_we), .result_data(result_data), .commands__payload(head), .commands__valid(valid),
     .commands__ready(wanted), .idle(idle), .fault_code(fault_code), .waits(waits),
+    .abort(abort),
     .newer(newer), .newer_valid(newer_valid), .older(older), .older_valid(older_valid),
     .\committed.has_room (committed_room), .\committed.has_entry (committed_some),
     .\committed.level (committed_level), .\committed.w_port__addr (write_place), .\committed.consume (read_place),
@@ -69,9 +71,9 @@ module top(input clk, input offer, input [31:0] instr, input [31:0] rs1, input [
   reg [73:0] followed;
   reg [12:0] answer;                                              // its id, rd and the fault code then
   always @(posedge clk) if (!first) begin
-    held <= held + takes - leaves;
+    held <= aborts ? 0 : held + takes - leaves;
     owed <= owed + takes - answers;
-    if (takes & mark & !marked) begin
+    if (takes & mark & !marked & !aborts) begin
       marked <= 1;
       followed <= ex_command;
       answer <= {fault_code, ex_rd, ex_number};
@@ -79,12 +81,14 @@ module top(input clk, input offer, input [31:0] instr, input [31:0] rs1, input [
       due <= owed - answers;
     end else if (marked) begin
       if (!gone & leaves) begin gone <= ahead == 0; ahead <= ahead - 1; end
+      if (aborts) gone <= 1;                                      // forgotten
       if (!answered & answers) begin answered <= due == 0; due <= due - 1; end
     end
   end
 
   // What the core waits for comes: while an offer waits, every act of the others brings `rest` closer to zero.
   wire [5:0] rest = 3 * in_ex + held + owed;
+  wire offers_abort = instr[14:12] == 6 & instr[31:29] == 7 & rs1[0];
   wire waits_for_all = instr[14:12] == 6 & instr[31:29] == 7 & !rs1[0] & !rs1[1];
   wire blocked = issue_valid & !issue_ready;
   reg was_blocked = 0, had_moved, result_stood = 0;
@@ -109,11 +113,19 @@ module top(input clk, input offer, input [31:0] instr, input [31:0] rs1, input [
                                                            : answers_at[0] ? answer5 : answer4)
                                           : (answers_at[1] ? (answers_at[0] ? answer3 : answer2)
                                                            : answers_at[0] ? answer1 : answer0);
+  wire id_aborts = id_command[2:0] == 6 & id_command[5:3] == 7 & id_command[10];
   wire [3:0] uncommitted = (in_ex & ex_ours) + (in_id & id_ours);
+  wire [3:0] entering = (in_ex & ex_ours & !ex_aborts) + (in_id & id_ours & !id_aborts);
+  reg aborted = 0;
+  always @(posedge clk) aborted <= aborts & !first;
   wire ex_is_newer = newer_valid & newer[3:0] == ex_number;
 
   always @* if (!first) begin
-    // Commands: one for each instruction accepted and committed, none for others, none before; in order.
+    // Commands: one for each instruction accepted and committed, none for others, none before; in order. An abort is none:
+    // it is told when it is committed, waits for no command, and nothing before it is left.
+    assert (abort == aborts);
+    if (aborted) assert (!valid);
+    if (issue_valid & accept & waits == 1 & offers_abort & rs_valid == 3) assert (owed > 5);
     assert (valid == (held != 0) & held <= 8);
     if (marked & !gone) assert (ahead < held);
     if (marked & !gone & valid & ahead == 0) assert (head == followed);
@@ -137,7 +149,7 @@ module top(input clk, input offer, input [31:0] instr, input [31:0] rs1, input [
     assert (held == committed_level & next_place == write_place);
     if (valid) assert (head == first_kept);
     assert (owed == answers_level & next_answer == answers_end);
-    assert (held + uncommitted <= 7 & owed + uncommitted <= 7);
+    assert (held + entering <= 7 & owed + uncommitted <= 7);
     if (marked & !gone) assert (kept == followed);
     if (marked & !answered) assert (kept_answer == answer);
     if (in_id) assert (newer_valid & newer == {id_command, id_rd, id_ours, number});
@@ -150,6 +162,7 @@ module top(input clk, input offer, input [31:0] instr, input [31:0] rs1, input [
     cover (gone & answered & in_ex & in_id);
     cover (blocked & accept & !waits_for_all & rs_valid == 3);
     cover (blocked & waits_for_all & rest == 3 & rs_valid == 3 & idle);
+    cover (aborts & held == 5);
     cover (issue & newer_valid & newer[3:0] == number & in_ex);          // one vanished in ID
   end
 endmodule

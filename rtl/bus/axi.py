@@ -27,12 +27,15 @@ from tilewright.rtl.bus.axi_channels import (
 from tilewright.rtl.stream.queues import FlaggedFIFO
 
 __all__ = [
-    "MAX_BURST", "OUTSTANDING", "AxiMaster", "AxiReader", "AxiWriter", "BurstSplitter", "BusRequest", "read_beat",
-    "write_beat",
+    "MAX_BURST", "OUTSTANDING", "WRITES_AHEAD", "AxiMaster", "AxiReader", "AxiWriter", "BurstSplitter", "BusRequest",
+    "read_beat", "write_beat",
 ]
 
 MAX_BURST = 64
 OUTSTANDING = 16
+WRITES_AHEAD = 8
+"""A write burst begins only while fewer words of those that have begun are to be sent: what a stop has to complete."""
+
 
 class BusRequest(data.Struct):
     """A run of bus words: ``beats`` (1 to 65535) of them from ``address``, a multiple of the bus width."""
@@ -62,6 +65,8 @@ class BurstSplitter(wiring.Component):
         Requests.
     o : ``Out(stream.Signature(...))``
         Bursts: ``address``; ``length``, beats less one as in AxLEN; ``last``, the last burst of its request.
+    cancel : ``In(1)``
+        The burst that is offered, what is left of its request, and a request that comes in this cycle are forgotten.
     """
 
     LATENCY = 1
@@ -75,6 +80,7 @@ class BurstSplitter(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(BusRequest)),
             "o": Out(stream.Signature(data.StructLayout({"address": 32, "length": 8, "last": 1}))),
+            "cancel": In(1),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -105,6 +111,8 @@ class BurstSplitter(wiring.Component):
         with m.Elif(self.o.ready):
             m.d.sync += [word.eq(Cat(Const(0, self.burst_bits), block + 1)), left.eq(rest),
                          last.eq(rest[self.burst_bits:] == 0)]
+        with m.If(self.cancel):
+            m.d.sync += busy.eq(0)
         return m
 
 
@@ -116,7 +124,7 @@ class _BurstMaster(wiring.Component):
     data_bytes, max_burst, outstanding
         As for `AxiReader`.
     members : mapping of str to Member
-        Members besides ``i``, ``error`` and ``error_address``.
+        Members besides ``i``, ``halt``, ``clear``, ``error`` and ``error_address``.
     bus : Signature
         Of ``m_axi``.
     """
@@ -130,6 +138,8 @@ class _BurstMaster(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(BusRequest)),
             **members,
+            "halt": In(1),
+            "clear": In(1),
             "error": Out(1),
             "error_address": Out(32),
             "m_axi": Out(bus),
@@ -143,8 +153,17 @@ class _BurstMaster(wiring.Component):
 
     def _note_error(self, m: Module, failed: Value, address: Value) -> None:
         """Keep the address of the first burst that ``failed``."""
-        with m.If(failed & ~self.error):
+        with m.If(self.clear):
+            m.d.sync += self.error.eq(0)
+        with m.Elif(failed & ~self.error):
             m.d.sync += [self.error.eq(1), self.error_address.eq(address)]
+
+    def _note_stray(self, m: Module, stray: Value) -> None:
+        """Remember a response that belongs to no burst."""
+        with m.If(self.clear):
+            m.d.sync += self.stray.eq(0)
+        with m.Elif(stray):
+            m.d.sync += self.stray.eq(1)
 
 
 class AxiReader(_BurstMaster):
@@ -169,6 +188,13 @@ class AxiReader(_BurstMaster):
         Requests to read.
     o : ``Out(stream.Signature(read_beat(data_bytes)))``
         The words.
+    halt : ``In(1)``
+        No burst begins, except one whose address the bus has seen; requests and words are taken and dropped.
+    clear : ``In(1)``
+        In the last cycle of a halt, ``asks`` being low: ``error`` and ``stray`` are forgotten, and bursts that are
+        still outstanding are *orphans*: memory answers them when it likes, and their words and errors go nowhere.
+    asks : ``Out(1)``
+        A burst is being asked for, or will be.
     idle : ``Out(1)``
         No request that was taken is under way.
     stray : ``Out(1)``
@@ -184,7 +210,7 @@ class AxiReader(_BurstMaster):
     LATENCY = BurstSplitter.LATENCY
 
     def __init__(self, data_bytes: int, *, max_burst: int = MAX_BURST, outstanding: int = OUTSTANDING) -> None:
-        super().__init__(data_bytes, {"o": Out(stream.Signature(read_beat(data_bytes))), "idle": Out(1),
+        super().__init__(data_bytes, {"o": Out(stream.Signature(read_beat(data_bytes))), "asks": Out(1), "idle": Out(1),
                                       "stray": Out(1)},
                          axi4_read_signature(data_bytes), max_burst=max_burst, outstanding=outstanding)
 
@@ -201,21 +227,40 @@ class AxiReader(_BurstMaster):
             splitter.o.ready.eq(axi.arready & pending.w_rdy),
             pending.w_en.eq(splitter.o.valid & axi.arready),
             pending.w_data.eq(Cat(burst.address, burst.last)),
+            # An address that the bus has seen stays until it is taken.
+            splitter.cancel.eq(self.halt & ~(axi.arvalid & ~axi.arready)),
         ]
 
         address, last = pending.r_data[:32], pending.r_data[32]
+        wanted = self._wanted(m, pending)
         m.d.comb += [
             self.o.payload.data.eq(axi.rdata),
             self.o.payload.last.eq(axi.rlast & last),
-            self.o.valid.eq(axi.rvalid & pending.r_rdy),
-            axi.rready.eq(self.o.ready | ~pending.r_rdy),
+            self.o.valid.eq(axi.rvalid & wanted),
+            axi.rready.eq(self.o.ready | ~wanted),
             pending.r_en.eq(axi.rvalid & axi.rready & axi.rlast),
+            self.asks.eq(splitter.o.valid),
             self.idle.eq(~splitter.o.valid & ~pending.r_rdy),
         ]
-        with m.If(axi.rvalid & ~pending.r_rdy):
-            m.d.sync += self.stray.eq(1)
-        self._note_error(m, axi.rvalid & self.o.ready & pending.r_rdy & axi.rresp[1], address)
+        self._note_stray(m, axi.rvalid & ~pending.r_rdy)
+        self._note_error(m, axi.rvalid & self.o.ready & wanted & axi.rresp[1], address)
         return m
+
+    def _wanted(self, m: Module, pending: FlaggedFIFO) -> Signal:
+        """Return whether the next word is for ``o``: there is a burst for it, which is no orphan, and no halt."""
+        wanted = Signal()
+        orphans = Signal(range(self.outstanding + 1))
+        has_orphans = Signal()
+        ends = Signal()  # the oldest burst
+        m.d.comb += [
+            ends.eq(pending.r_en & pending.r_rdy),
+            wanted.eq(pending.r_rdy & ~has_orphans & ~self.halt),
+        ]
+        with m.If(self.clear):
+            m.d.sync += [orphans.eq(pending.level - ends), has_orphans.eq(pending.level != ends)]
+        with m.Elif(ends & has_orphans):
+            m.d.sync += [orphans.eq(orphans - 1), has_orphans.eq(orphans != 1)]
+        return wanted
 
 
 class AxiWriter(_BurstMaster):
@@ -223,7 +268,8 @@ class AxiWriter(_BurstMaster):
 
     AWVALID follows a request by ``LATENCY`` cycles, and so does the first word; words pass straight through, one
     per cycle, also from request to request, as long as ``outstanding`` bursts cover the time to a response.
-    Neither AW nor W waits for the other to be taken, as AXI demands: a memory may wait for both.
+    Neither AW nor W waits for the other to be taken, as AXI demands: a memory may wait for both. AW runs ahead of W by
+    `WRITES_AHEAD` words and a burst.
 
     Parameters
     ----------
@@ -238,6 +284,11 @@ class AxiWriter(_BurstMaster):
         Where to write.
     data : ``In(stream.Signature(write_beat(data_bytes)))``
         The words, as many as the requests have beats.
+    halt : ``In(1)``
+        No burst begins, and requests are taken and dropped. Those that have begun need their words, which are at most
+        ``max_burst`` + `WRITES_AHEAD` - 1.
+    clear : ``In(1)``
+        In the last cycle of a halt, while ``idle``: ``error`` and ``stray`` are forgotten.
     idle : ``Out(1)``
         No request that was taken is under way: every word is sent and every response received.
     stray : ``Out(1)``
@@ -268,8 +319,10 @@ class AxiWriter(_BurstMaster):
         # B last: while that has room, the other has.
         burst = splitter.o.payload
         begin = Signal()
+        owed = Signal(range(self.max_burst + WRITES_AHEAD))  # words of bursts that have begun
         m.d.comb += [
-            splitter.o.ready.eq((~axi.awvalid | axi.awready) & pending.w_rdy),
+            splitter.o.ready.eq((~axi.awvalid | axi.awready) & pending.w_rdy & (owed < WRITES_AHEAD) & ~self.halt),
+            splitter.cancel.eq(self.halt),
             begin.eq(splitter.o.valid & splitter.o.ready),
             lengths.w_en.eq(begin),
             lengths.w_data.eq(burst.length),
@@ -283,6 +336,7 @@ class AxiWriter(_BurstMaster):
             m.d.sync += axi.awvalid.eq(0)
         m.d.comb += drive_address(axi, "aw", address, self.data_bytes)
 
+        m.d.sync += owed.eq(owed + Mux(begin, burst.length + 1, 0) - (axi.wvalid & axi.wready))
         sent = Signal(8)  # beats of this burst
         m.d.comb += [
             axi.wdata.eq(self.data.payload.data),
@@ -300,8 +354,7 @@ class AxiWriter(_BurstMaster):
             pending.r_en.eq(axi.bvalid),
             self.idle.eq(~splitter.o.valid & ~pending.r_rdy),
         ]
-        with m.If(axi.bvalid & ~pending.r_rdy):
-            m.d.sync += self.stray.eq(1)
+        self._note_stray(m, axi.bvalid & ~pending.r_rdy)
         self._note_error(m, axi.bvalid & pending.r_rdy & axi.bresp[1], pending.r_data)
         return m
 
@@ -313,8 +366,10 @@ class AxiMaster(wiring.Component):
 
     Members
     -------
-    read, read_data, read_idle, read_error, read_error_address
-        The reader's ``i``, ``o``, ``idle``, ``error``, ``error_address``.
+    halt, clear
+        Of both.
+    read, read_data, read_asks, read_idle, read_error, read_error_address
+        The reader's ``i``, ``o``, ``asks``, ``idle``, ``error``, ``error_address``.
     write, write_data, write_idle, write_error, write_error_address
         The writer's ``i``, ``data``, ``idle``, ``error``, ``error_address``.
     stray : ``Out(1)``
@@ -332,6 +387,9 @@ class AxiMaster(wiring.Component):
         super().__init__({
             "read":                 In(stream.Signature(BusRequest)),
             "read_data":            Out(stream.Signature(read_beat(data_bytes))),
+            "halt":                 In(1),
+            "clear":                In(1),
+            "read_asks":            Out(1),
             "read_idle":            Out(1),
             "read_error":           Out(1),
             "read_error_address":   Out(32),
@@ -353,6 +411,8 @@ class AxiMaster(wiring.Component):
         connect(m, wiring.flipped(self.write), writer.i)
         connect(m, wiring.flipped(self.write_data), writer.data)
         m.d.comb += [
+            *[getattr(part, name).eq(getattr(self, name)) for part in (reader, writer) for name in ("halt", "clear")],
+            self.read_asks.eq(reader.asks),
             self.read_idle.eq(reader.idle),
             self.stray.eq(reader.stray | writer.stray),
             self.read_error.eq(reader.error),

@@ -1,6 +1,6 @@
 """The AXI4-Lite command port: a write of an instruction word becomes a command, for hosts without CV-X-IF."""
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -17,30 +17,61 @@ __all__ = ["CommandRegisters"]
 
 
 class _Write:
-    """Address, data and strobes of the write under way, each once its channel has brought it."""
+    """Address, data and strobes of a write, each once its channel has brought it."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
         # Under names of their own, by which the proof finds them.
-        self.address, self.has_address = Signal(ADDRESS_BITS, name="write_address"), Signal(name="has_address")
-        self.data, self.strobes = Signal(32, name="write_data"), Signal(4, name="write_strobes")
-        self.has_data = Signal(name="has_data")
+        self.address = Signal(ADDRESS_BITS, name=f"{prefix}write_address")
+        self.has_address = Signal(name=f"{prefix}has_address")
+        self.data, self.strobes = Signal(32, name=f"{prefix}write_data"), Signal(4, name=f"{prefix}write_strobes")
+        self.has_data = Signal(name=f"{prefix}has_data")
+
+    @property
+    def whole(self) -> Value:
+        """Whether all of it is there."""
+        return self.has_address & self.has_data
 
     def at(self, register: str) -> Value:
         """Return whether it is to the register of that name."""
         return self.address[2:] == BY_REGISTER[register].offset // 4
+
+    def controls(self) -> Value:
+        """Return whether it is a right write to ``control``, all of which is there."""
+        return self.whole & self.at("control") & self.strobes.all()
+
+    def take(self, axi: wiring.PureInterface, *, address: Value, data: Value) -> list[object]:
+        """Return the statements that take what the channels bring, where ``address`` and ``data`` are high."""
+        return [
+            *(register.eq(Mux(address, value, register))
+              for register, value in ((self.address, axi.awaddr), (self.has_address, 1))),
+            *(register.eq(Mux(data, value, register))
+              for register, value in ((self.data, axi.wdata), (self.strobes, axi.wstrb), (self.has_data, 1))),
+        ]
+
+    def move(self, other: "_Write") -> list[object]:
+        """Return the statements that make it ``other``, which is gone then."""
+        return [
+            *(getattr(self, name).eq(getattr(other, name))
+              for name in ("address", "has_address", "data", "strobes", "has_data")),
+            other.has_address.eq(0), other.has_data.eq(0),
+        ]
 
 
 class CommandRegisters(wiring.Component):
     """Take commands as writes to the registers of `isa.command_port`, and tell of faults.
 
     A write to ``command`` with an instruction that the machine has puts it into a queue of ``depth``, in order and
-    once. While the queue is full, its response is held back, and nothing else: reads go on. A word that is no
+    once. While the queue is full, its response is held back, and nothing else: reads go on, and one write more is
+    taken, which has its effect at once if it is to ``control``, and its response in turn. A word that is no
     instruction of the machine, one written in parts, a write to a register that cannot be written and any access where
     there is none are answered with SLVERR, change nothing, and, if they write, are remembered in ``refused``.
 
     A fence is a command like others: ``pending`` in ``result`` is high until it and all before it have left the queue,
     and then the fault code stands beside it. So nothing on the bus waits longer than the units keep a queue full, and
     the watchdog sees a command that waits.
+
+    An abort, by ``command`` or by ``control``, enters no queue: it empties that, forgets a command whose write is held
+    up, which is answered, and goes to the coprocessor at once.
 
     One write in two cycles, and one read in two cycles.
 
@@ -57,15 +88,20 @@ class CommandRegisters(wiring.Component):
         The registers.
     commands : ``Out(stream.Signature(Command))``
         To the coprocessor's command port.
-    idle : ``In(1)``
-        The coprocessor has nothing to do.
+    stop, abort : ``Out(1)``
+        A stop, or an abort, in this cycle; of a command that is offered in it nothing may be left by an abort.
+    idle, quiet : ``In(1)``
+        The coprocessor has nothing to do; a fence would be taken.
     fault : ``In(1)``, fault_code : ``In(4)``, fault_address : ``In(32)``
         The coprocessor's.
     """
 
     s_axi: In(axi4_lite_signature(ADDRESS_BITS))
     commands: Out(stream.Signature(Command))
+    stop: Out(1)
+    abort: Out(1)
     idle: In(1)
+    quiet: In(1)
     fault: In(1)
     fault_code: In(4)
     fault_address: In(32)
@@ -77,7 +113,8 @@ class CommandRegisters(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.queue = queue = SyncFIFO(width=Command.as_shape().size, depth=self.depth)
+        queue = SyncFIFO(width=Command.as_shape().size, depth=self.depth)
+        m.submodules.queue = ResetInserter(self.abort)(queue)
         dequeue(m, queue, self.commands)
         operands = {name: Signal(32, name=name) for name in ("rs1", "rs2")}
         refused = self._write(m, queue, operands)
@@ -86,33 +123,64 @@ class CommandRegisters(wiring.Component):
 
     def _write(self, m: Module, queue: SyncFIFO, operands: dict[str, Signal]) -> Signal:
         """Carry out writes; return whether one was refused."""
-        axi, write = self.s_axi, _Write()
-        right, sends, refused = Signal(), Signal(), Signal()
+        axi, write, following = self.s_axi, _Write(), _Write("following_")
+        right, refused = Signal(), Signal()
+        sends = Signal()  # a command
         done = Signal()  # the write is carried out in this cycle
+        held = Signal()  # a command waits for room
+        stale = Signal()  # and an abort has overtaken it
+        aborts = self._send(m, queue, operands, write, sends)
         m.d.comb += [
-            axi.awready.eq(~write.has_address),
-            axi.wready.eq(~write.has_data),
-            done.eq(write.has_address & write.has_data & (~axi.bvalid | axi.bready) & (~sends | queue.w_rdy)),
+            held.eq(write.whole & sends & ~aborts & ~stale & ~queue.w_rdy),
+            axi.awready.eq(~write.has_address | (held & ~following.has_address)),
+            axi.wready.eq(~write.has_data | (held & ~following.has_data)),
+            done.eq(write.whole & (~axi.bvalid | axi.bready) & ~held),
+            queue.w_en.eq(done & sends & ~aborts & ~stale & ~self.abort),
+            right.eq(sends | write.controls() | Cat(write.at(name) for name in operands).any()),
         ]
-        with m.If(axi.awvalid & axi.awready):
-            m.d.sync += [write.address.eq(axi.awaddr), write.has_address.eq(1)]
-        with m.If(axi.wvalid & axi.wready):
-            m.d.sync += [write.data.eq(axi.wdata), write.strobes.eq(axi.wstrb), write.has_data.eq(1)]
+        m.d.sync += [
+            *write.take(axi, address=axi.awvalid & ~write.has_address, data=axi.wvalid & ~write.has_data),
+            *following.take(axi, address=axi.awvalid & axi.awready & write.has_address,
+                            data=axi.wvalid & axi.wready & write.has_data),
+        ]
         with m.If(axi.bready):
             m.d.sync += axi.bvalid.eq(0)
-        aborts = self._send(m, queue, operands, write, sends)
-        m.d.comb += [queue.w_en.eq(done & sends), right.eq(sends | Cat(write.at(name) for name in operands).any())]
+        self._control(m, write, following, done, sends & aborts)
+        with m.If(self.abort & write.whole & sends & ~aborts):
+            m.d.sync += stale.eq(1)
         with m.If(done):
             m.d.sync += [
-                write.has_address.eq(0), write.has_data.eq(0),
+                *write.move(following),
+                stale.eq(0),
                 axi.bvalid.eq(1), axi.bresp.eq(Mux(right, OKAY, SLVERR)),
-                refused.eq((refused & ~(sends & aborts)) | ~right),
             ]
             for name, operand in operands.items():
                 for place in range(4):
                     with m.If(write.at(name) & write.strobes[place]):
                         m.d.sync += operand.word_select(place, 8).eq(write.data.word_select(place, 8))
+        with m.If(self.abort):
+            m.d.sync += refused.eq(0)
+        with m.Elif(done & ~right):
+            m.d.sync += refused.eq(1)
         return refused
+
+    def _control(self, m: Module, write: _Write, following: _Write, done: Value, aborts: Value) -> None:
+        """Stop and abort, once for a write, in the first cycle in which all of it is there."""
+        acted = Signal()
+        acts = Signal()
+        m.d.comb += acts.eq((write.controls() | following.controls() | (write.whole & aborts)) & ~acted)
+        field = BY_REGISTER["control"].field
+        data = Mux(following.controls(), following.data, write.data)
+        chosen = {name: data[field(name).low] for name in ("stop", "abort")}
+        controls = write.controls() | following.controls()
+        m.d.comb += [
+            self.stop.eq(acts & controls & chosen["stop"]),
+            self.abort.eq(acts & Mux(controls, chosen["abort"], 1)),
+        ]
+        with m.If(acts):
+            m.d.sync += acted.eq(1)
+        with m.If(done & ~following.controls()):
+            m.d.sync += acted.eq(0)
 
     def _send(self, m: Module, queue: SyncFIFO, operands: dict[str, Signal], write: _Write, sends: Signal) -> Value:
         """Offer the command that the write stands for to the queue; return whether it is an abort."""
@@ -135,7 +203,8 @@ class CommandRegisters(wiring.Component):
         values: dict[str, Value | dict[str, Value]] = {
             **operands,
             "result": {"fault_code": self.fault_code, "refused": refused, "pending": queue.r_rdy},
-            "status": {"ready": queue.w_rdy, "idle": self.idle & ~queue.r_rdy, "fault": self.fault},
+            "status": {"ready": queue.w_rdy, "idle": self.idle & ~queue.r_rdy, "fault": self.fault,
+                       "quiet": self.quiet & ~queue.r_rdy},
             "fault_address": self.fault_address,
         }
         m.d.comb += axi.arready.eq(~axi.rvalid)
@@ -147,10 +216,9 @@ class CommandRegisters(wiring.Component):
                 for register in REGISTERS:
                     with m.Case(register.offset // 4):
                         value = values.get(register.name, {})
-                        if isinstance(value, dict):
-                            m.d.sync += [axi.rdata[field.low:field.low + field.width].eq(value[field.name])
-                                         for field in register.fields]
-                        else:
-                            m.d.sync += axi.rdata.eq(value)
+                        fields = value if isinstance(value, dict) else {}
+                        m.d.sync += axi.rdata.eq(0 if isinstance(value, dict) else value)
+                        m.d.sync += [axi.rdata[field.low:field.low + field.width].eq(fields[field.name])
+                                     for field in register.fields if field.name in fields]
                 with m.Default():
                     m.d.sync += axi.rresp.eq(SLVERR)

@@ -24,10 +24,10 @@ class Phase(Enum, shape=2):  # type: ignore[call-arg]
 class FaultControl(wiring.Component):
     """Take the machine from a fault or an abort back to where it takes commands.
 
-    A fault halts the units; those of its bursts that the bus has begun end; then everything is reset but the
-    counters and the fault. From there on the units work again, but the dispatcher passes only `sta.status`, until an
-    abort or reset. A further fault does the same again, and the first one stays on record. An abort goes the
-    same way, resets the counters too, and forgets the fault.
+    A fault halts the units; writes that the bus has begun end, and reads are forgotten; then everything is reset but
+    the counters and the fault. From there on the units work again, but the dispatcher passes only `sta.status`, until
+    an abort or reset. A further fault does the same again, and the first one stays on record. An abort goes the same
+    way, resets the counters too, and forgets the fault.
 
     The watchdog counts cycles in which the host waits and nothing moves, each a cycle later; ``watchdog_cycles`` of
     them are a fault. If the bus does not come to rest in that time, the machine is dead: only reset helps.
@@ -42,9 +42,9 @@ class FaultControl(wiring.Component):
     raised : ``In(1)``, code : ``In(...)``, address : ``In(32)``
         Somebody reports a fault; it may stay until ``clear``.
     abort_request : ``In(1)``
-        Abort; a pulse or longer.
+        Abort, in any cycle; a pulse or longer.
     quiet : ``In(1)``
-        The bus master has no burst under way and no request before it.
+        The bus master has no write under way, is asking for nothing, and there is no request before it.
     moves : ``In(1)``
         Something moved on in this cycle or just before.
     waits : ``In(1)``
@@ -53,6 +53,8 @@ class FaultControl(wiring.Component):
         The first fault since reset or abort. Of the watchdog the address is ``state``.
     state : ``In(32)``
         State of the units.
+    aborting : ``Out(1)``
+        An abort has been asked for and not yet ended.
     halt : ``Out(1)``
         Units stop.
     hold : ``Out(1)``
@@ -71,20 +73,18 @@ class FaultControl(wiring.Component):
             "raised": In(1), "code": In(_CODE), "address": In(32),
             "abort_request": In(1), "quiet": In(1), "moves": In(1), "waits": In(1), "state": In(32),
             "fault": Out(1), "fault_code": Out(_CODE), "fault_address": Out(32),
-            "halt": Out(1), "hold": Out(1), "clear": Out(1), "clear_counters": Out(1), "dead": Out(1),
+            "aborting": Out(1), "halt": Out(1), "hold": Out(1), "clear": Out(1), "clear_counters": Out(1),
+            "dead": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         phase = Signal(Phase)
-        aborting = Signal()
         expired = self._watchdog(m)
         m.d.comb += [
             self.halt.eq(self.hold),
-            self.clear_counters.eq(self.clear & aborting),
+            self.clear_counters.eq(self.clear & self.aborting),
         ]
-        with m.If(self.abort_request):
-            m.d.sync += aborting.eq(1)
         with m.If((phase == Phase.RUN) & ~self.fault):
             with m.If(self.raised):
                 m.d.sync += [self.fault.eq(1), self.fault_code.eq(self.code), self.fault_address.eq(self.address)]
@@ -104,8 +104,12 @@ class FaultControl(wiring.Component):
                         m.d.sync += [self.fault_code.eq(WATCHDOG), self.fault_address.eq(self.state)]
             with m.Case(Phase.CLEAR):
                 m.d.sync += [phase.eq(Phase.RUN), self.hold.eq(0), self.clear.eq(0)]
-                with m.If(aborting):
-                    m.d.sync += [aborting.eq(0), self.fault.eq(0), self.fault_code.eq(0), self.fault_address.eq(0)]
+                with m.If(self.abort_request):  # as another ends
+                    m.d.sync += [phase.eq(Phase.STOP), self.hold.eq(1)]
+                with m.If(self.aborting):
+                    m.d.sync += [self.aborting.eq(0), self.fault.eq(0), self.fault_code.eq(0), self.fault_address.eq(0)]
+        with m.If(self.abort_request):
+            m.d.sync += self.aborting.eq(1)
         return m
 
     def _watchdog(self, m: Module) -> Signal:

@@ -3,7 +3,7 @@
 The interface is the draft that CV32E40X 0.6.0 implements (OpenHW CV-X-IF, signals of its ``if_xif.sv``).
 """
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -44,6 +44,9 @@ class XifAdapter(wiring.Component):
     command enters a queue towards the command port and is answered at once. One instruction per cycle is
     sustained: issue, commit and result follow in three consecutive cycles, and the command is offered in the third.
 
+    An abort is no command: once committed it empties the queue and goes to the coprocessor at once. So it waits for
+    nothing that a program can hold up; a core that a full queue stalls takes an interrupt first.
+
     *What blocks, blocks in ID.* Only ``issue_ready`` holds the core: while the queue might overflow, and a fence
     until every command before it has left the queue and ``idle`` is high. A result must not be withheld instead: this
     core sends the data request of a load behind a waiting instruction too early, again and again, and hangs.
@@ -70,6 +73,8 @@ class XifAdapter(wiring.Component):
         Result of a fence.
     waits : ``Out(1)``
         The core is held up in ID.
+    abort : ``Out(1)``
+        An abort is committed in this cycle: of a command that is offered in it nothing may be left.
     """
 
     DEPTH = 8
@@ -96,6 +101,7 @@ class XifAdapter(wiring.Component):
     idle: In(1)
     fault_code: In(4)
     waits: Out(1)
+    abort: Out(1)
 
     def __init__(self, machine: Machine = PRESETS[DEFAULT_MACHINE]) -> None:
         self.machine = machine
@@ -103,7 +109,8 @@ class XifAdapter(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.committed = committed = HeadedFIFO(width=Command.as_shape().size, depth=self.DEPTH)
+        committed = HeadedFIFO(width=Command.as_shape().size, depth=self.DEPTH)
+        m.submodules.committed = ResetInserter(self.abort)(committed)
         m.submodules.answers = answers = SyncFIFO(width=_Answer.size, depth=self.DEPTH)
         uncommitted = _Uncommitted()
         offered, issue = self._issue(m, uncommitted, committed, answers)
@@ -125,7 +132,7 @@ class XifAdapter(wiring.Component):
         """Answer the core's offer; return the command that is offered, and whether an instruction is issued."""
         instr = self.issue_instr
         offered, issue = Signal(Command), Signal()
-        room, nothing_before, fence, waits_for_all = Signal(), Signal(), Signal(), Signal()
+        room, nothing_before, fence, aborts, waits_for_all = Signal(), Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             offered.funct3.eq(instr[12:15]),
             offered.variant.eq(instr[29:32]),
@@ -133,14 +140,14 @@ class XifAdapter(wiring.Component):
             offered.rs1.eq(self.issue_rs1),
             offered.rs2.eq(self.issue_rs2),
             fence.eq(is_command(offered, "sta", "fence")),
-            waits_for_all.eq(fence & ~views(offered, "sta", "fence")[0].abort
-                             & ~views(offered, "sta", "fence")[0].notify),
+            aborts.eq(_aborts(offered)),
+            waits_for_all.eq(fence & ~aborts & ~views(offered, "sta", "fence")[0].notify),
             self.writeback.eq(self.accept & (instr[7:12] != 0)),
             self.waits.eq(self.issue_valid & ~self.issue_ready),
             self.accept.eq((instr[0:7] == CUSTOM_0) & ((instr[7:12] == 0) | fence)
                            & legal(instr[12:15], instr[25:32], self.machine)),
             # Three instructions may follow a full level into the queues: two uncommitted and this one.
-            room.eq((committed.w_level <= self.DEPTH - 3) & (answers.w_level <= self.DEPTH - 3)),
+            room.eq(((committed.w_level <= self.DEPTH - 3) | aborts) & (answers.w_level <= self.DEPTH - 3)),
             uncommitted.newer_lives.eq(uncommitted.newer_valid & (uncommitted.newer.id != self.issue_id)),
             nothing_before.eq(~committed.r_rdy & ~uncommitted.newer_lives & ~uncommitted.older_valid & self.idle),
             self.issue_ready.eq(~self.accept | (self.issue_rs_valid.all() & room
@@ -154,13 +161,15 @@ class XifAdapter(wiring.Component):
         """Keep what is issued until it is committed; then queue it, and its answer."""
         newer, older = uncommitted.newer, uncommitted.older
         newer_valid, older_valid = uncommitted.newer_valid, uncommitted.older_valid
-        commits_newer, commits_older, answer = Signal(), Signal(), Signal(_Answer)
+        commits_newer, commits_older, command, answer = Signal(), Signal(), Signal(Command), Signal(_Answer)
         m.d.comb += [
             commits_newer.eq(self.commit_valid & newer_valid & (newer.id == self.commit_id)),
             commits_older.eq(self.commit_valid & older_valid & (older.id == self.commit_id) & ~commits_newer),
-            committed.w_en.eq((commits_newer & newer.ours | commits_older & older.ours) & ~self.commit_kill),
-            committed.w_data.eq(Mux(commits_newer, newer.command, older.command)),
-            answers.w_en.eq(committed.w_en),
+            answers.w_en.eq((commits_newer & newer.ours | commits_older & older.ours) & ~self.commit_kill),
+            command.eq(Mux(commits_newer, newer.command, older.command)),
+            self.abort.eq(answers.w_en & _aborts(command)),
+            committed.w_en.eq(answers.w_en),
+            committed.w_data.eq(command),
             answer.id.eq(self.commit_id),
             answer.rd.eq(Mux(commits_newer, newer.rd, older.rd)),
             answer.code.eq(self.fault_code),
@@ -180,3 +189,8 @@ class XifAdapter(wiring.Component):
             ]
             with m.If(uncommitted.newer_lives):
                 m.d.sync += [older.eq(newer), older_valid.eq(~commits_newer)]
+
+
+def _aborts(command: Command) -> Value:
+    """Return a value that is high if ``command`` is a fence with ``abort``."""
+    return is_command(command, "sta", "fence") & views(command, "sta", "fence")[0].abort

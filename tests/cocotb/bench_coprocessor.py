@@ -34,11 +34,11 @@ QUIET_CYCLES = 2_000  # after a fault, for what might yet come
 STATUS_SEMAPHORES = 11  # where they begin in the port ``status``
 
 
-def random_program(seed: int) -> tuple[Compiled, dict[int, bytes]]:
+def random_program(seed: int, count: int = LAYERS) -> tuple[Compiled, dict[int, bytes]]:
     """Return compiled layers, and contents of memory before the start by address."""
     rng = np.random.default_rng(seed)
     layers = []
-    while len(layers) < LAYERS:
+    while len(layers) < count:
         layer = random_layer(rng, longest=9, widest=20)
         try:
             plan_layer(layer, MACHINE)
@@ -77,7 +77,7 @@ async def start(dut, compiled: Compiled, contents: dict[int, bytes], size: int) 
     """Set the windows, fill the memory and reset."""
     Clock(dut.clk, 2, unit="ns").start()
     dut.commands__valid.value = 0
-    dut.stop_request.value = dut.waits.value = 0
+    dut.stop_request.value = dut.abort_request.value = dut.waits.value = 0
     for index in range(4):
         window = compiled.windows[index] if index < len(compiled.windows) else None
         value = window and window.base | window.limit << 32 | window.readable << 64 | window.writable << 65

@@ -19,6 +19,7 @@ from tilewright.isa.encoding import INSTRUCTIONS
 
 CSRRW, OTHER_CUSTOM = 0x30001073, 0x0000002B
 FENCE = encode_word(make("sta", "fence"), 0, 0)
+FENCE_CODES = (6, 7, 0)
 FAULT_CODE = 3
 VARIANTS = [(i, v) for i in INSTRUCTIONS for v in i.variants if v.unit != "host"]
 NOT_OURS = [
@@ -49,6 +50,10 @@ class Instruction:
     def command(self):
         return (self.word >> 12 & 7, self.word >> 29, self.word >> 25 & 15, self.rs1, self.rs2)
 
+    @property
+    def aborts(self):
+        return self.ours and self.command[:3] == FENCE_CODES and self.rs1 & 1
+
 
 def draw(rng):
     kind = rng.random()
@@ -77,6 +82,8 @@ class Core:
         self.decode = self.execute = self.write = None
         self.next_id = 0
         self.expected = []
+        self.aborts = 0
+        self.aborts_now = False
         self.fetched = 0
 
     @property
@@ -125,8 +132,11 @@ class Core:
             self.decode.issued = bool(dut.issue_ready.value)
         if self.commits:
             self.execute.committed = True
-            if self.execute.ours and not self.flushes_execute:
+            if self.execute.ours and not self.flushes_execute and not self.execute.aborts:
                 self.expected.append(self.execute.command)
+        self.aborts_now = bool(self.commits and not self.flushes_execute and self.execute.aborts)
+        self.aborts += self.aborts_now
+        assert bool(dut.abort.value) == self.aborts_now
         if self.write is not None:
             # Withholding a result hangs this core if a load comes next.
             assert dut.result_valid.value
@@ -177,7 +187,6 @@ async def commands_are_those_committed_and_no_result_waits(dut):
     await start(dut)
     dut.fault_code.value = FAULT_CODE
     received, cycles, working = [], 0, 0
-    fence = (6, 7, 0)
     while not (core.done and len(received) == len(core.expected)):
         await Timer(0.5, "ns")
         core.drive()
@@ -190,17 +199,20 @@ async def commands_are_those_committed_and_no_result_waits(dut):
         if ready and dut.commands__valid.value:
             received.append(taken_command(dut))
             assert received == core.expected[:len(received)]
-            if received[-1][:3] == fence and not received[-1][3] & 3:
+            if received[-1][:3] == FENCE_CODES and not received[-1][3] & 3:
                 assert working == 0, "a fence left while the coprocessor was at work"
             else:
                 working = rng.randrange(1, 12)
         elif working:
             working -= 1
+        if core.aborts_now:  # what has not left yet never does
+            core.expected = received.copy()
         cycles += 1
         assert cycles < 100 * core.count, "the adapter has jammed"
         await RisingEdge(dut.clk)
     assert len(received) > core.count / 4
-    assert any(command[:3] == fence for command in received)
+    assert any(command[:3] == FENCE_CODES for command in received)
+    assert core.aborts
 
 
 @cocotb.test()
@@ -236,6 +248,7 @@ async def a_command_killed_or_vanished_leaves_no_trace(dut):
     dut.idle.value = 1
     dut.commands__ready.value = 1
     dut.issue_rs_valid.value = 3
+    dut.issue_rs1.value = 0
     word = encode_word(make("sta", "status"), 10, 11)
 
     async def cycle(issue=None, commit=None, kill=0):
@@ -262,3 +275,33 @@ async def a_command_killed_or_vanished_leaves_no_trace(dut):
     assert await cycle(commit=4) == (False, None)
     assert (await cycle())[0]
     assert not (await cycle())[0]
+
+
+@cocotb.test()
+async def an_abort_waits_for_no_full_queue_and_forgets_it(dut):
+    await start(dut)
+    dut.idle.value = 0
+    dut.commands__ready.value = 0
+    dut.issue_rs_valid.value = 3
+    dut.commit_kill.value = 0
+    dut.result_ready.value = 1
+    word, number, issued = encode_word(make("conv", "set_group_step"), 10, 11), 0, None
+    for attempt in range(40):
+        await Timer(0.5, "ns")
+        dut.issue_valid.value = 1
+        dut.issue_instr.value, dut.issue_id.value = (word, number) if attempt < 30 else (FENCE, number)
+        dut.issue_rs1.value = 1
+        dut.commit_valid.value = issued is not None
+        dut.commit_id.value = issued or 0
+        await ReadOnly()
+        if attempt == 29:
+            assert not dut.issue_ready.value
+            assert dut.commands__valid.value
+        if attempt == 31:
+            assert dut.abort.value
+        if attempt == 32:
+            assert not dut.commands__valid.value
+            return
+        issued = number if dut.issue_ready.value else None
+        number = (number + (issued is not None)) % 16
+        await RisingEdge(dut.clk)

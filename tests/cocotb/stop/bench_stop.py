@@ -1,0 +1,132 @@
+"""Hostile programs end in a bounded time, stopped or aborted in any cycle on any memory, and the next one is exact.
+
+Run by tests/cocotb/stop/test_stop.py, which sets ``PORT``, ``COUNT`` and ``COPROCESSOR_MACHINE``.
+"""
+
+import os
+import random
+
+import cocotb
+import numpy as np
+from cocotb.clock import Clock
+from cocotb.triggers import FallingEdge, RisingEdge
+
+from tests.cocotb.bench_coprocessor import MACHINE, commands_of, execute, power_of_two, random_program
+from tests.cocotb.stop.hostile import hostile_programs
+from tests.cocotb.stop.hosts import HOSTS
+from tests.cocotb.stop.slow_memory import SlowMemory
+from tilewright.isa.counters import RECORD_WORDS
+from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
+
+PORT, COUNT = os.environ["PORT"], int(os.environ["COUNT"])
+BOUND_CYCLES = 600
+HOSTILE_BYTES = 1 << 16
+LONGEST_CYCLES = 3000
+"""Before the stop; the first program of each kind has had its queues full by then."""
+DEADLINE_CYCLES = 400_000
+MEMORIES = ((1, 1), (20, 1), (200, 1), (20, 3), (1000, 1), (300, 10))
+"""Latency, and cycles for which a channel moves once."""
+
+
+class Bench:
+    """A coprocessor behind its port, memory, and a clock that counts."""
+
+    def __init__(self, dut, seed: int) -> None:
+        self.dut, self.rng = dut, random.Random(seed)
+        self.compiled, self.contents = random_program(seed % 7, count=1)
+        self.own = power_of_two(self.compiled.memory_bytes)
+        latency, period = self.rng.choice(MEMORIES)
+        self.memory = SlowMemory(self.own + HOSTILE_BYTES, MACHINE.bus_bytes, self.rng, latency, period)
+        for address, data in self.contents.items():
+            self.memory.bytes[address - MAIN_BASE:address - MAIN_BASE + len(data)] = data
+        self.hostile = AddressWindow(MAIN_BASE + self.own, MAIN_BASE + self.own + HOSTILE_BYTES, Permission.READ_WRITE)
+        self.cycle = 0
+
+    async def start(self) -> None:
+        dut = self.dut
+        self.tasks = [cocotb.start_soon(Clock(dut.clk, 2, unit="ns").start())]
+        dut.stop_request.value = 0
+        self.set_windows((self.hostile,))
+        dut.rst.value = 1
+        self.host = HOSTS[PORT](dut)
+        self.memory.drive(dut)
+        for _ in range(3):
+            await RisingEdge(dut.clk)
+        dut.rst.value = 0
+        self.tasks.append(cocotb.start_soon(self.run()))
+        await RisingEdge(dut.clk)
+
+    async def run(self) -> None:
+        while True:
+            await FallingEdge(self.dut.clk)
+            self.memory.sample(self.dut)
+            await RisingEdge(self.dut.clk)
+            self.cycle += 1
+            self.memory.drive(self.dut)
+
+    def set_windows(self, windows: tuple[AddressWindow, ...]) -> None:
+        for index in range(4):
+            window = windows[index] if index < len(windows) else None
+            value = window and window.base | window.limit << 32 | window.readable << 64 | window.writable << 65
+            getattr(self.dut, f"windows__{index}").value = value or 0
+
+    async def cycles(self, count: int) -> None:
+        for _ in range(count):
+            await RisingEdge(self.dut.clk)
+
+    async def within(self, task, cycles: int) -> int:
+        """Wait for a task; return the cycles that it took, at most ``cycles``."""
+        began, waiting = self.cycle, cocotb.start_soon(task)
+        while not waiting.done():
+            await RisingEdge(self.dut.clk)
+            assert self.cycle - began <= cycles, f"not quiet in {cycles} cycles, on memory of {self.memory.latency}"
+        return self.cycle - began
+
+    async def stop(self, *, abort: bool) -> int:
+        """Stop or abort; return the cycles until all is quiet."""
+        async def ends() -> None:
+            await (self.host.abort() if abort else self.host.stop())
+            await self.host.until_quiet()
+
+        return await self.within(ends(), BOUND_CYCLES + self.memory.burst_cycles())
+
+    async def check_next_program(self) -> None:
+        """Run a program of random layers; memory must end as in the functional engine."""
+        left = bytes(self.memory.bytes[self.own:])
+        engine = execute(self.compiled, self.contents, self.own)
+        self.set_windows(self.compiled.windows)
+        await self.within(self.host.send(commands_of(self.compiled)), DEADLINE_CYCLES)
+        await self.within(self.host.until_quiet(), DEADLINE_CYCLES)
+        assert await self.host.fault_code() == 0
+        found = np.frombuffer(bytes(self.memory.bytes[:self.own]), np.int8).copy()
+        expected = engine.memory.bytes.copy()
+        for record in self.compiled.memory.records:
+            place = record - MAIN_BASE
+            found[place:place + 4 * RECORD_WORDS] = expected[place:place + 4 * RECORD_WORDS] = 0
+        np.testing.assert_array_equal(found, expected)
+        assert bytes(self.memory.bytes[self.own:]) == left, "a write of the first program came after its end"
+
+
+@cocotb.test()
+async def each_program_ends_within_the_bound_and_the_next_is_exact(dut):
+    longest = 0
+    for number in range(COUNT):
+        bench = Bench(dut, cocotb.RANDOM_SEED + number)
+        programs = hostile_programs(bench.hostile, MACHINE, bench.rng)
+        await bench.start()
+        sender = cocotb.start_soon(bench.host.send(programs[number % len(programs)]))
+        await bench.cycles(bench.rng.randrange(20, LONGEST_CYCLES))
+        abort = bool(number // len(programs) % 2 == 0)
+        # An offered instruction is withdrawn, by an interrupt; a write that is held up stays so.
+        sender.cancel()
+        await bench.cycles(2)
+        took = await bench.stop(abort=abort)
+        if not abort:
+            assert await bench.host.fault_code()
+            took = max(took, await bench.stop(abort=True))
+        assert await bench.host.fault_code() == 0
+        longest = max(longest, took - bench.memory.burst_cycles())
+        await bench.check_next_program()
+        for task in bench.tasks:
+            task.cancel()
+    dut._log.info("longest stop: %d cycles beyond a burst's", longest)
