@@ -200,7 +200,8 @@ class AxiReader(_BurstMaster):
     stray : ``Out(1)``
         There was a word for no burst; stays high. Such words are taken and go nowhere.
     error : ``Out(1)``
-        A response was SLVERR or DECERR; stays high. Words flow on, those of that burst being worthless.
+        A response was not OKAY (EXOKAY answers what was never asked), or had another ID; stays high. Words flow on,
+        those of that burst being worthless.
     error_address : ``Out(32)``
         Address of the first burst with such a response.
     m_axi : ``Out(axi4_read_signature(data_bytes))``
@@ -243,7 +244,7 @@ class AxiReader(_BurstMaster):
             self.idle.eq(~splitter.o.valid & ~pending.r_rdy),
         ]
         self._note_stray(m, axi.rvalid & ~pending.r_rdy)
-        self._note_error(m, axi.rvalid & self.o.ready & wanted & axi.rresp[1], address)
+        self._note_error(m, axi.rvalid & self.o.ready & wanted & (axi.rresp.any() | axi.rid), address)
         return m
 
     def _wanted(self, m: Module, pending: FlaggedFIFO) -> Signal:
@@ -294,7 +295,7 @@ class AxiWriter(_BurstMaster):
     stray : ``Out(1)``
         There was a response to no burst; stays high.
     error : ``Out(1)``
-        A response was SLVERR or DECERR; stays high. Writing goes on.
+        A response was not OKAY, or had another ID; stays high. Writing goes on.
     error_address : ``Out(32)``
         Address of the first burst with such a response.
     m_axi : ``Out(axi4_write_signature(data_bytes))``
@@ -355,7 +356,7 @@ class AxiWriter(_BurstMaster):
             self.idle.eq(~splitter.o.valid & ~pending.r_rdy),
         ]
         self._note_stray(m, axi.bvalid & ~pending.r_rdy)
-        self._note_error(m, axi.bvalid & pending.r_rdy & axi.bresp[1], pending.r_data)
+        self._note_error(m, axi.bvalid & pending.r_rdy & (axi.bresp.any() | axi.bid), pending.r_data)
         return m
 
 

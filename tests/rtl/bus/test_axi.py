@@ -10,7 +10,7 @@ from tests.support.streams import simulate, transfer, transfer_timed
 from tilewright.rtl.bus.axi import AxiMaster, AxiReader, AxiWriter, BurstSplitter
 
 LATENCY = 20
-SLVERR = 2
+EXOKAY, SLVERR, DECERR = 1, 2, 3
 
 # (address, beats): in a block; up to a 4 KiB border and over it; the longest; the end of the address space.
 CORNERS = [
@@ -60,7 +60,7 @@ def test_splitter_sends_a_burst_per_cycle_from_the_cycle_after_the_request():
     assert [cycle for cycle, _ in arrivals] == [1, 2, 3, 4, 5]
 
 
-def read_all(dut, cases, *, latency=LATENCY, failing=()):
+def read_all(dut, cases, *, latency=LATENCY, failing=(), fails=("rresp", SLVERR)):
     """Read ``cases`` from a memory that sends one word a cycle; return [(cycle, data, last)]."""
     axi = dut.m_axi
     words = []
@@ -81,7 +81,7 @@ def read_all(dut, cases, *, latency=LATENCY, failing=()):
             if answer:
                 ctx.set(axi.rdata, beats[0][1])
                 ctx.set(axi.rlast, beats[0][2])
-                ctx.set(axi.rresp, SLVERR if beats[0][1] in failing else 0)
+                ctx.set(getattr(axi, fails[0]), fails[1] if beats[0][1] in failing else 0)
                 beats.popleft()
             sampled = (dut.i.ready, axi.arvalid, axi.araddr, axi.arlen, dut.o.valid, dut.o.payload)
             _, _, taken, asked, address, length, valid, word = await ctx.tick().sample(*sampled)
@@ -118,15 +118,17 @@ def test_reader_is_limited_by_its_outstanding_bursts():
     assert words[-1][0] - words[3][0] == 9 * (LATENCY + 1)
 
 
-def test_reader_keeps_the_address_of_the_first_burst_in_error():
+@pytest.mark.parametrize("fails", [("rresp", SLVERR), ("rresp", DECERR), ("rresp", EXOKAY), ("rid", 1)])
+def test_reader_keeps_the_address_of_the_first_burst_in_error(fails):
     cases = [(0x1000, 8), (0x1FF0, 4), (0x3000, 8)]
-    words, error = read_all(AxiReader(8), cases, failing={0x2008, 0x3000})
+    words, error = read_all(AxiReader(8), cases, failing={0x2008, 0x3000}, fails=fails)
     assert error == (1, 0x2000)  # the second burst of the second request
     assert len(words) == 20
     assert read_all(AxiReader(8), cases)[1][0] == 0
 
 
-def write_all(dut, cases, *, latency=LATENCY, failing=(), patience=lambda aw, w, ahead: (True, True)):
+def write_all(dut, cases, *, latency=LATENCY, failing=(), fails=("bresp", SLVERR),
+              patience=lambda aw, w, ahead: (True, True)):
     """Write ``cases`` to a memory that acknowledges a burst ``latency`` cycles after its last word.
 
     ``patience`` says which of AW and W the memory takes, from AWVALID, WVALID and by how many the addresses
@@ -151,7 +153,7 @@ def write_all(dut, cases, *, latency=LATENCY, failing=(), patience=lambda aw, w,
             answer = bool(responses) and responses[0][0] <= cycle
             ctx.set(axi.bvalid, answer)
             if answer:
-                ctx.set(axi.bresp, SLVERR if responses.popleft()[1] in failing else 0)
+                ctx.set(getattr(axi, fails[0]), fails[1] if responses.popleft()[1] in failing else 0)
             ahead = len(addresses) - len(bursts)
             take_address, take_word = patience(ctx.get(axi.awvalid), ctx.get(axi.wvalid), ahead)
             ctx.set(axi.awready, take_address)
@@ -219,9 +221,10 @@ def test_writer_suits_memories_that_wait_for_either_channel(patience):
     write_all(AxiWriter(8), [(0x1F00, 50), (0x9000, 1), (0xA000, 1), (0xB000, 3)], patience=patience)
 
 
-def test_writer_keeps_the_address_of_the_first_burst_in_error():
+@pytest.mark.parametrize("fails", [("bresp", SLVERR), ("bresp", DECERR), ("bresp", EXOKAY), ("bid", 1)])
+def test_writer_keeps_the_address_of_the_first_burst_in_error(fails):
     cases = [(0x1000, 8), (0x1FF0, 4), (0x3000, 8)]
-    assert write_all(AxiWriter(8), cases, failing={0x2000, 0x3000})[2] == (1, 0x2000)
+    assert write_all(AxiWriter(8), cases, failing={0x2000, 0x3000}, fails=fails)[2] == (1, 0x2000)
     assert write_all(AxiWriter(8), cases)[2][0] == 0
 
 
