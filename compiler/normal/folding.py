@@ -9,7 +9,7 @@ from tilewright.compiler.normal.values import is_move
 
 __all__ = ["ELEMENTWISE", "folds", "result"]
 
-ELEMENTWISE = frozenset({"Abs", "Add", "Cast", "Clip", "Div", "Mul", "Neg", "Relu", "Sub"})
+ELEMENTWISE = frozenset({"Abs", "Add", "Cast", "Clip", "Div", "Mul", "Neg", "Relu", "Round", "Sub"})
 """Operators whose float32 result is one operation, rounded once: the same wherever it is computed."""
 
 _GROWING = {"Expand", "Tile", "Resize", "Concat"}

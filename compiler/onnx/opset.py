@@ -93,7 +93,7 @@ def _computes(op: str, opset: int) -> bool:
 def raised(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model in an opset that has what its Q and DQ need: channels from 13 on, 4 and 16 bits from 21 on.
 
-    Those of com.microsoft know both at every opset.
+    Those of com.microsoft, which know both at every opset, count as ONNX's, which they become.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def _least(graph: onnx.GraphProto) -> int:
     kinds = {tensor.name: (tensor.data_type, len(tensor.dims)) for tensor in graph.initializer}
     least = 0
     for node in graph.node:
-        if node.op_type not in _QUANTISATION or node.domain:
+        if node.op_type not in _QUANTISATION:
             continue
         least = max(least, 10)
         for name in node.input[1:]:

@@ -151,7 +151,7 @@ def read_model(model: str | Path | bytes) -> onnx.ModelProto:
 
 def _normal(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model in normal form, with a note of the rules that made it so."""
-    form = normalise(proto)
+    form = normalise(raised(proto))
     if not form.counts:
         return proto
     made = raised(form.proto)

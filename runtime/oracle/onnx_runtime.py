@@ -216,7 +216,7 @@ def _session(model: str | Path | bytes, level: Level, written: str = "",
 
 def _in_normal_form(model: str | Path | bytes) -> str | Path | bytes:
     """Return the model as it is compiled: in normal form, the model itself if it is (docs/normal-form.md)."""
-    form = normalise(_read(model))
+    form = normalise(raised(_read(model)))
     return raised(form.proto).SerializeToString() if form.counts else model
 
 

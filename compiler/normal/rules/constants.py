@@ -7,7 +7,15 @@ from tilewright.compiler.normal.constant_levels import ConstantLevels, of_consta
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.folding import ELEMENTWISE, folds, result
 from tilewright.compiler.normal.rule import Rule
-from tilewright.compiler.normal.values import constant, is_constant, is_dequantise, is_move, is_quantise, levels_behind
+from tilewright.compiler.normal.values import (
+    WEIGHTS,
+    constant,
+    is_constant,
+    is_dequantise,
+    is_move,
+    is_quantise,
+    levels_behind,
+)
 
 __all__ = ["CONSTANTS"]
 
@@ -16,7 +24,15 @@ _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
 def _apply(edit: Edit) -> int:
-    return sum(_fold(edit, node) for node in edit.nodes() if node.inputs and len(node.outputs) == 1)
+    return _not_fed(edit) + sum(_fold(edit, node) for node in edit.nodes() if node.inputs and len(node.outputs) == 1)
+
+
+def _not_fed(edit: Edit) -> int:
+    """Let no constant be an input of the model too, as in old formats; return how many were."""
+    fed = [value for value in edit.graph.inputs if value.is_initializer()]
+    for value in fed:
+        edit.graph.inputs.remove(value)
+    return len(fed)
 
 
 def _fold(edit: Edit, node: ir.Node) -> bool:
@@ -44,12 +60,12 @@ def _fold(edit: Edit, node: ir.Node) -> bool:
 
 
 def _reaches_levels(node: ir.Node) -> bool:
-    """Tell whether what is made of a node's constant is read by a Q or DQ, perhaps through other such nodes."""
+    """Tell whether what is made of a node's constant is read by a Q, a DQ or a product, perhaps through such nodes."""
     todo, seen = [node], 0
     while todo and seen < 64:
         seen += 1
         for reader in (use.node for output in todo.pop().outputs for use in output.uses()):
-            if is_quantise(reader) or is_dequantise(reader):
+            if is_quantise(reader) or is_dequantise(reader) or (not reader.domain and reader.op_type in WEIGHTS):
                 return True
             if folds(reader):
                 todo.append(reader)
@@ -111,6 +127,7 @@ def _replaced(edit: Edit, node: ir.Node, new: ir.Value) -> bool:
 
 
 CONSTANTS = Rule(
-    "constants", "No Q, move or elementwise operator reads constants alone; a DQ of constants is moved as levels",
+    "constants", "No Q, move or elementwise operator reads constants alone, and none is an input too; a DQ of "
+    "constants is moved as levels",
     "each is computed once, by ONNX's formula in float32; levels are kept only if they give the same floats to the bit",
     _apply)

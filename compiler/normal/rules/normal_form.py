@@ -13,6 +13,8 @@ import onnx_ir as ir
 from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
 from tilewright.compiler.errors import BadModelError
+from tilewright.compiler.normal.arithmetic.behind_products import FACTORS, OFFSETS
+from tilewright.compiler.normal.arithmetic.spelled_out import SPELLED_OUT
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.rules.biases import BIASES
@@ -33,7 +35,8 @@ from tilewright.compiler.normal.types import fill_shapes, fill_types
 
 __all__ = ["RULES", "SHAPED_RULES", "NormalForm", "normalise", "without_integer_operators"]
 
-RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, IMAGES, EXPAND, PLAIN, CONSTANTS, WEIGHT_LEVELS, BLOCKS, BIASES, IDLE,
+RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, IMAGES, EXPAND, SPELLED_OUT, PLAIN, CONSTANTS, WEIGHT_LEVELS, BLOCKS,
+                           OFFSETS, FACTORS, BIASES, IDLE,
                            TURNS, STORAGE, PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
 """In this order, again and again: what makes Q and DQ plain comes before what compares them, and one Q goes before a
 move before another goes inside it."""
@@ -45,7 +48,7 @@ _UNPACKED = (ir.DataType.FLOAT, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType
 _SMALL = 2**12
 
 _MOST_ROUNDS = 64
-_QUANTISED = ("QuantizeLinear", "DequantizeLinear")
+_QUANTISED = ("QuantizeLinear", "DequantizeLinear", "Round")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,73 @@
+"""What is added to a convolution of levels is its bias, and what it is multiplied by is in its weights' scales."""
+
+import numpy as np
+import pytest
+
+from tests.compiler.normal.graphs import computed, model, node, operators, scalar, zero
+from tests.support.exactness import assert_layers
+from tilewright.compiler.normal.rules.legal import faults
+from tilewright.compiler.normal.rules.normal_form import normalise
+
+_RNG = np.random.default_rng(13)
+_BASE = {"xs": scalar(.02), "xz": zero(3), "ys": scalar(.05), "yz": zero(-4), "ws": scalar(.01), "wz": zero(),
+         "w": _RNG.integers(-127, 128, (8, 4, 3, 3)).astype(np.int8), "b": np.arange(8, dtype=np.int32) * 900,
+         "bs": scalar(.0002), "bz": zero(0, np.int32)}
+_VECTOR = np.float32(_RNG.uniform(-2, 2, (8, 1, 1)))
+
+
+def _model(*behind, constants=None, bias=False):
+    """Return Q, DQ, a Conv, the nodes behind it and Q, DQ; they read "c" and end in "e"."""
+    nodes = [node("QuantizeLinear", ["x", "xs", "xz"], "xq"), node("DequantizeLinear", ["xq", "xs", "xz"], "xd"),
+             node("DequantizeLinear", ["w", "ws", "wz"], "wd"), node("DequantizeLinear", ["b", "bs", "bz"], "bd"),
+             node("Conv", ["xd", "wd", *(["bd"] if bias else [])], "c"), *behind,
+             node("QuantizeLinear", ["e", "ys", "yz"], "q"), node("DequantizeLinear", ["q", "ys", "yz"], "y")]
+    return model(nodes, {**_BASE, **(constants or {})})
+
+
+def _made(proto, rule):
+    """Return the operators of the normal form, whose values are within a level, and equal in nearly all elements."""
+    form = normalise(proto)
+    assert rule in form.counts
+    assert list(faults(form.proto)) == []
+    (before,), (after,) = computed(proto), computed(form.proto)
+    assert np.abs(before - after).max() <= .0501
+    assert (before != after).mean() < .01
+    assert len(np.unique(before)) > 20
+    assert [layer.kind for layer in assert_layers(form.proto.SerializeToString()).layers] == ["conv"]
+    return operators(form.proto)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("op", "inputs"), [("Add", "cv"), ("Add", "vc"), ("Sub", "cv"), ("Add", "c1")])
+def test_what_is_added_is_a_bias(op, inputs, bias):
+    constants = {"v": _VECTOR, "1": scalar(.7)}
+    assert op not in _made(_model(node(op, list(inputs), "e"), constants=constants, bias=bias), "offsets")
+
+
+def test_a_bias_of_levels_that_is_shaped_stays_levels():
+    behind = [node("Reshape", ["bd", "shape"], "v"), node("Add", ["c", "v"], "e")]
+    proto = _model(*behind, constants={"shape": np.int64([1, 8, 1, 1])})
+    assert "Add" not in _made(proto, "offsets")
+    form = normalise(proto).proto
+    conv = next(each for each in form.graph.node if each.op_type == "Conv")
+    assert conv.input[2] not in {each.name for each in form.graph.initializer}
+
+
+@pytest.mark.parametrize("op", ["Mul", "Div", "BatchNormalization"])
+def test_what_multiplies_is_in_the_scales_with_a_note(op):
+    constants = {f"p{index}": np.float32(_RNG.uniform(.5, 1.5, 8)) for index in range(4)} | {"v": _VECTOR}
+    inputs = ["c", *(f"p{index}" for index in range(4))] if op == "BatchNormalization" else ["c", "v"]
+    proto = _model(node(op, inputs, "e"), constants=constants, bias=True)
+    assert op not in _made(proto, "factors")
+    assert "multiplies by" in normalise(proto).notes[0]
+
+
+@pytest.mark.parametrize("value", [np.zeros((8, 1, 1), np.float32), np.float32(_RNG.uniform(1, 2, (4, 4))),
+                                   np.float32([np.inf])], ids=["zero", "each pixel", "infinite"])
+def test_other_factors_stay(value):
+    assert "factors" not in normalise(_model(node("Mul", ["c", "v"], "e"), constants={"v": value})).counts
+
+
+def test_sums_that_another_reads_keep_their_operator():
+    form = normalise(_model(node("Add", ["c", "v"], "a"), node("Add", ["a", "c"], "e"), constants={"v": _VECTOR}))
+    assert "offsets" not in form.counts
