@@ -1,7 +1,7 @@
 """The command ``compare``; see `runtime.compare.layer_report` and, for other references, `other_references`."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -23,6 +23,7 @@ from tilewright.tools.files import require_place, write_file
 if TYPE_CHECKING:
     from tilewright.runtime.compare.layer_report import LayerComparison
     from tilewright.runtime.compare.other_references import ReferenceComparison
+    from tilewright.runtime.oracle.litert_sessions import LitertName
     from tilewright.runtime.oracle.plain_sessions import PlainName
 
 __all__ = ["ReferenceName", "compare", "register"]
@@ -34,6 +35,9 @@ class ReferenceName(StrEnum):
     integer = "integer"
     default = "default"
     unfused = "unfused"
+    litert = "litert"
+    litert_reference = "litert-reference"
+    tflm = "tflm"
 
 
 def register(app: typer.Typer) -> None:
@@ -45,8 +49,10 @@ def register(app: typer.Typer) -> None:
 def compare(model: Model, memory: MemoryText = None, engine: EngineName = Engine.fast,
             reference: Annotated[ReferenceName, typer.Option(
                 "--reference", help="integer: ONNX Runtime's integer kernels, which we equal; default: a plain session "
-                                    "of the file; unfused: the same with nothing fused, in float. See "
-                                    "docs/exactness.md.")] = ReferenceName.integer,
+                                    "of the file; unfused: the same with nothing fused, in float; see "
+                                    "docs/exactness.md. Of a .tflite file also litert, which we equal, its reference "
+                                    "kernels, and tflm, TensorFlow Lite Micro; see docs/tflite.md."),
+            ] = ReferenceName.integer,
             *, chosen: MachineOptions, files: PageFileOptions, quantise: QuantiseOptions) -> None:
     """Compare ONNX Runtime, the integer reference and an engine layer by layer, up to the first layer that differs.
 
@@ -64,10 +70,10 @@ def compare(model: Model, memory: MemoryText = None, engine: EngineName = Engine
     from tilewright.tools.progress import Steps
 
     if reference is not ReferenceName.integer:
-        plain: PlainName = "default" if reference is ReferenceName.default else "unfused"
-        beside = compare_reference(source, plain, files.input_file, steps=Steps())
+        beside = compare_reference(source, cast("PlainName | LitertName", reference.value), files.input_file,
+                                   steps=Steps())
         print_reference(beside, console())
-        _write(beside, files, f"{beside.model} beside ONNX Runtime, {reference}")
+        _write(beside, files, f"{beside.model} beside {beside.engine}, {reference}")
         return
     comparison = compare_layers(source, design.machine, values, files.input_file, memory=design.memory, steps=Steps())
     print_comparison(comparison, console())

@@ -9,7 +9,6 @@ from tilewright.runtime.compare.other_references import ReferenceComparison
 from tilewright.runtime.compare.three_ways import Word
 from tilewright.runtime.execution.verdict import count_text, counts
 from tilewright.runtime.oracle import onnx_runtime as onnx_reference
-from tilewright.runtime.oracle.plain_sessions import SETTINGS
 from tilewright.tools.fitted_table import FittedTable
 
 __all__ = ["comparison_table", "print_comparison", "print_reference", "reference_table", "summary"]
@@ -58,9 +57,9 @@ def comparison_table(comparison: LayerComparison) -> Table:
 def print_reference(comparison: ReferenceComparison, out: Console) -> None:
     """Print the integer reference beside another one: the outputs, then the layers in numbers."""
     out.print(reference_table(comparison))
-    lines = [f"ONNX Runtime {onnx_reference.VERSION}: {SETTINGS[comparison.reference]}", f"input: {comparison.origin}",
+    lines = [f"{comparison.engine} {comparison.version}: {comparison.settings}", f"input: {comparison.origin}",
              f"tensors of layers: {_counts(comparison)}",
-             str(comparison.start or "no tensor that ONNX Runtime shows is off"),
+             str(comparison.start or f"no tensor that {comparison.engine} shows is off"),
              "For information: what must be equal is --reference integer (docs/exactness.md)"]
     for line in lines:
         out.print(plain(line), highlight=False, soft_wrap=True)
@@ -68,8 +67,8 @@ def print_reference(comparison: ReferenceComparison, out: Console) -> None:
 
 def reference_table(comparison: ReferenceComparison) -> Table:
     """Return the table of the outputs beside another reference."""
-    table = FittedTable(title=plain(f"{comparison.model}: integer reference beside ONNX Runtime "
-                                    f"{onnx_reference.VERSION}, {comparison.reference}"))
+    table = FittedTable(title=plain(f"{comparison.model}: integer reference beside {comparison.engine} "
+                                    f"{comparison.version}, {comparison.reference}"))
     for head, number, turn in _OUTPUT_COLUMNS:
         table.column(head, number=number, goes=turn)
     for each in comparison.outputs:
@@ -82,7 +81,7 @@ def reference_table(comparison: ReferenceComparison) -> Table:
 def _counts(comparison: ReferenceComparison) -> str:
     found = counts(comparison.verdicts)
     return (f"{found['equal']:,} equal, {found['differs'] + found['declared']:,} off, {found['not compared']:,} not "
-            f"compared, as ONNX Runtime does not show them")
+            f"compared, as {comparison.engine} does not show them")
 
 
 def summary(comparison: LayerComparison) -> list[str]:

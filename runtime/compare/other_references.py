@@ -1,11 +1,11 @@
-"""``tilewright compare --reference default|unfused``: our values beside ONNX Runtime's as it runs the file by itself.
+"""``tilewright compare --reference default|unfused|litert|…``: our values beside another engine's of the user's file.
 
-What we equal are its integer kernels, which a plain session does not always use. This shows how far the two are apart,
-output by output, and which operator starts it: the first layer that is off while all before it that are visible are
-equal.
+What we equal of ONNX are ONNX Runtime's integer kernels, which a plain session does not always use; of TensorFlow Lite
+it is LiteRT's default session. This shows how far the two are apart, output by output, and which operator starts it:
+the first layer that is off while all before it that are visible are equal.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from tilewright.runtime.oracle.comparison import Comparison, compare, compare_ou
 from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
 from tilewright.runtime.oracle.expected_tensors import with_parts
 from tilewright.runtime.oracle.inputs import node_arg
+from tilewright.runtime.oracle.litert_sessions import LITERT_NAMES, LITERT_SETTINGS, LitertName, LitertSession
 from tilewright.runtime.oracle.onnx_runtime import ONNX_RUNTIME_ERRORS
 from tilewright.runtime.oracle.plain_sessions import SETTINGS, PlainName, PlainSession
 from tilewright.tools.files import reason
@@ -37,7 +38,7 @@ __all__ = ["ReferenceComparison", "Start", "compare_reference"]
 class Start:
     """Where a difference starts: a layer by number and name, its operators, and how far it is off.
 
-    ``unseen`` is the number of layers right before it that ONNX Runtime does not show: it may start in one of these.
+    ``unseen`` is the number of layers right before it that the engine does not show: it may start in one of these.
     """
 
     layer: int
@@ -46,13 +47,14 @@ class Start:
     nodes: tuple[str, ...]
     verdict: TensorVerdict
     unseen: int = 0
+    engine: str = "ONNX Runtime"
 
     def __str__(self) -> str:
         made = ", ".join(self.operators) or "no operator of the file"
         nodes = f" ({', '.join(self.nodes)})" if self.nodes else ""
         unseen = "" if not self.unseen else (
-            f", or in {'the layer' if self.unseen == 1 else f'one of the {self.unseen} layers'} before it that ONNX "
-            f"Runtime does not show")
+            f", or in {'the layer' if self.unseen == 1 else f'one of the {self.unseen} layers'} before it that "
+            f"{self.engine} does not show")
         return f"the difference starts at layer {self.layer} ({self.name}), {made}{nodes}{unseen}: {self.verdict}"
 
     def to_json(self) -> dict[str, Any]:
@@ -69,7 +71,10 @@ class ReferenceComparison:
     ----------
     model, origin : str
         ``origin`` is the source of the input.
-    reference : {"default", "unfused"}
+    reference : str
+        One of `PlainName` or `LitertName`.
+    engine, version, settings : str
+        What computed the other values, and how.
     layers, outputs : tuple of Judged
     start : Start or None
         None if nothing that is visible is off.
@@ -77,10 +82,13 @@ class ReferenceComparison:
 
     model: str
     origin: str
-    reference: PlainName
+    reference: PlainName | LitertName
     layers: tuple[Judged, ...]
     outputs: tuple[Judged, ...]
     start: Start | None
+    engine: str = "ONNX Runtime"
+    version: str = onnx_reference.VERSION
+    settings: str = ""
 
     @property
     def verdicts(self) -> list[TensorVerdict]:
@@ -96,7 +104,7 @@ class ReferenceComparison:
         """Return dicts, lists and numbers; the keys are a contract."""
         return {
             "model": self.model, "input": self.origin, "reference": self.reference,
-            "onnxruntime": {"version": onnx_reference.VERSION, "settings": SETTINGS[self.reference]},
+            self.engine.lower().replace(" ", ""): {"version": self.version, "settings": self.settings},
             "compared": {"layers": counts(self.verdicts), "outputs": counts(self.output_verdicts)},
             "outputs": [each.to_json() for each in self.outputs],
             "layers": [each.to_json() for each in self.layers],
@@ -104,16 +112,17 @@ class ReferenceComparison:
         }
 
 
-def compare_reference(source: ModelSource, reference: PlainName, input_file: Path | None, *,
+def compare_reference(source: ModelSource, reference: PlainName | LitertName, input_file: Path | None, *,
                       steps: Steps) -> ReferenceComparison:
-    """Compute a model by the integer reference, and compare it with ONNX Runtime's plain session of the user's file.
+    """Compute a model by the integer reference, and compare it with another engine's values of the user's file.
 
     Raises
     ------
     CompileError
         If the model is invalid or not supported.
     InputError
-        If the input file does not hold the model's inputs, or ONNX Runtime refuses the file.
+        If the input file does not hold the model's inputs, the engine refuses the file or is not installed, or the file
+        is not in its format.
     """
     with steps.step(f"Reading {source.path.name}"):
         network = compile_network(source.path)
@@ -121,13 +130,9 @@ def compare_reference(source: ModelSource, reference: PlainName, input_file: Pat
     with steps.step("Running the integer reference"):
         ours = run_network(network, {info.name: quantise_input(info, inputs.arrays[node_arg(info).name])
                                      for info in network.inputs})
-    with steps.step(f"Running ONNX Runtime, {reference}"):
-        try:
-            session = PlainSession(source.own_file, reference, network.tensors)
-            theirs = session.run(inputs.arrays)
-        except ONNX_RUNTIME_ERRORS as error:
-            raise InputError(f"Model {source.own_file.name!r} cannot be compared with --reference {reference}, because "
-                             f"ONNX Runtime rejects it: {reason(error)}") from error
+    other = _Other.of(source, reference, network.tensors)
+    with steps.step(f"Running {other.engine}, {reference}"):
+        theirs = other.run(inputs.arrays)
     layers = [(layer.name, words_of(layer.writes[0], network.tensors)) for layer in network.layers]
     found = compare(layers, ours, {name: array for name, array in with_parts(theirs, network.tensors).items()
                                    if name in ours and _alike(array, ours[name])})
@@ -136,18 +141,59 @@ def compare_reference(source: ModelSource, reference: PlainName, input_file: Pat
                             found)
     return ReferenceComparison(model=source.path.stem, origin=inputs.origin, reference=reference,
                                layers=found.of_layers, outputs=found.of_outputs,
-                               start=_start(network.layers, found, session.operators))
+                               start=_start(network.layers, found, other), engine=other.engine, version=other.version,
+                               settings=other.settings)
 
 
-def _start(layers: Sequence[AnyLayer], found: Comparison, operators: Mapping[str, str]) -> Start | None:
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """Another engine with the user's file: how it is run, and the operator of each node."""
+
+    engine: str
+    version: str
+    settings: str
+    operators: Mapping[str, str]
+    run: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
+
+    @classmethod
+    def of(cls, source: ModelSource, reference: PlainName | LitertName, wanted: Collection[str]) -> "_Other":
+        """Return the engine of a reference with the file of ``source``."""
+        if reference in LITERT_NAMES:
+            if source.foreign is None:
+                raise InputError(f"Option --reference {reference} needs a .tflite file that is quantised, and "
+                                 f"{source.own_file.name} is none; of ONNX there are integer, default and unfused")
+            session = LitertSession(source.foreign, reference, source.path)
+            engine = "TensorFlow Lite Micro" if reference == "tflm" else "LiteRT"
+            return cls(engine, session.version, LITERT_SETTINGS[reference], session.operators, session.run)
+        try:
+            plain = PlainSession(source.own_file, reference, wanted)
+        except ONNX_RUNTIME_ERRORS as error:
+            raise _refused(source, reference, error) from error
+
+        def run(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+            try:
+                return plain.run(inputs)
+            except ONNX_RUNTIME_ERRORS as error:
+                raise _refused(source, reference, error) from error
+
+        return cls("ONNX Runtime", onnx_reference.VERSION, SETTINGS[reference], plain.operators, run)
+
+
+def _refused(source: ModelSource, reference: str, error: Exception) -> InputError:
+    return InputError(f"Model {source.own_file.name!r} cannot be compared with --reference {reference}, because ONNX "
+                      f"Runtime rejects it: {reason(error)}")
+
+
+def _start(layers: Sequence[AnyLayer], found: Comparison, other: _Other) -> Start | None:
     """Return the first layer that is off by more than the last digits of a float; of such, if there is none."""
     for kind in ("differs", "declared"):
         for number, (layer, judged) in enumerate(zip(layers, found.of_layers, strict=True)):
             if judged.verdict.kind == kind:
-                names = tuple(dict.fromkeys(operators[node] for node in layer.onnx_nodes if node in operators))
+                names = tuple(dict.fromkeys(other.operators[node] for node in layer.onnx_nodes
+                                            if node in other.operators))
                 before = [each.verdict.kind != "not compared" for each in found.of_layers[:number]][::-1]
                 unseen = before.index(True) if True in before else len(before)
-                return Start(number, layer.name, names, layer.onnx_nodes, judged.verdict, unseen)
+                return Start(number, layer.name, names, layer.onnx_nodes, judged.verdict, unseen, other.engine)
     return None
 
 

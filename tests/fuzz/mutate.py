@@ -217,15 +217,15 @@ def _worker(pipe: multiprocessing.connection.Connection, seed: int, module: str)
 class _Process:
     """One worker, replaced when it hangs or dies."""
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    def __init__(self, seed: int, module: str) -> None:
+        self.seed, self.module = seed, module
         self.number: int | None = None
         self._start()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("forkserver")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_worker, args=(theirs, self.seed, WORKER), daemon=True)
+        self.process = context.Process(target=_worker, args=(theirs, self.seed, self.module), daemon=True)
         self.process.start()
         theirs.close()
         self.pipe.recv()
@@ -268,10 +268,10 @@ class _Process:
         self.process.join(SECONDS)
 
 
-def mutants(seed: int, numbers: Sequence[int], jobs: int) -> Iterator[tuple[int, str, str]]:
-    """Try mutants in limited processes; yield number, outcome, and what is wrong."""
+def mutants(seed: int, numbers: Sequence[int], jobs: int, module: str = "") -> Iterator[tuple[int, str, str]]:
+    """Try mutants in limited processes, of ``WORKER`` or another module; yield number, outcome, and what is wrong."""
     waiting = iter(numbers)
-    processes = [_Process(seed) for _ in range(jobs)]
+    processes = [_Process(seed, module or WORKER) for _ in range(jobs)]
     busy: list[_Process] = []
     for process in processes:
         if (number := next(waiting, None)) is not None:
