@@ -80,6 +80,7 @@ fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, 2000 twins, then 50
 	@$(BIN)/python -m tests.fuzz.run --graphs $(or $(GRAPHS),2000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.twins --count $(or $(TWINS),2000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.mutate --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
+	@$(BIN)/python -m tests.fuzz.tflite_mutants --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.machine_code --words $(or $(WORDS),10000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.cocotb.stop --count $(or $(STOPS),300) --seed $(or $(SEED),0)
 

@@ -30,6 +30,7 @@ _UNIONS = {name: value for name, value in vars(tflite.BuiltinOptions).items() if
 _DTYPES = {"FLOAT32": "float32", "FLOAT16": "float16", "INT32": "int32", "UINT8": "uint8", "INT64": "int64",
            "BOOL": "bool", "INT16": "int16", "INT8": "int8"}
 _FOUR_BITS = "INT4"
+_ENDS = {"INT8": np.iinfo(np.int8), "UINT8": np.iinfo(np.uint8), _FOUR_BITS: np.iinfo(np.int8)}
 
 
 def read_file(content: bytes, subject: str) -> TfliteModel:
@@ -127,6 +128,9 @@ class _FlatFile:
             raise UnsupportedModelError(f"Tensor {name!r} ({index}) must be dense, and is sparse",
                                         "convert the model without sparsity")
         scales, zeros, axis = self._quantisation(tensor, name, index, shape)
+        ends = _ENDS.get(kind)
+        if ends is not None and any(not ends.min <= zero <= ends.max for zero in zeros):
+            raise self._damaged(f"a zero point of tensor {name!r} ({index}) is none of its levels")
         data = self._data(tensor.Buffer(), kind, shape, f"Tensor {name!r} ({index})")
         dtype = "int8" if kind == _FOUR_BITS else _DTYPES.get(kind, kind.lower())
         return TfliteTensor(index=index, name=name, shape=shape, dtype=dtype, scales=scales, zeros=zeros, axis=axis,
