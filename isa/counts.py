@@ -17,6 +17,7 @@ COUNTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("conv", "run"): _TILES,
     ("conv", "set_shape"): ("tiles_x", "runs", "kernel_x", "kernel_y"),
     ("act", "run"): ("rows", "channels"),
+    ("act", "rows"): ("length", "rows"),
     ("act", "set_output"): ("width",),
     ("pool", "sum"): _TILES,
     ("pool", "window"): ("kernel_x", "kernel_y", "stride_x", "stride_y", "width", "rows"),

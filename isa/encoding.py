@@ -226,6 +226,12 @@ INSTRUCTIONS = (
                                    "first, whatever its scale; excludes `residual`, `pooled` and `table`, and needs "
                                    "no clamp")),
                 _ACT),
+        Variant("rows", 1, "post", "softmax of rows of the result buffer, in place, by the value tables as one table "
+                                   "of 256 words of 32 bits",
+                (_RESULT, Field("length", 12, "bytes of a row; 1..4095")),
+                (Field("rows", 16, "rows, one behind the other; 1..65535"),), _ACT),
+        Variant("set_rows", 2, "post", "how many levels of the result of act.rows stand for 1: mantissa * 2**-shift",
+                (Field("mantissa", 24, "its top bit is set"), Field("shift", 6, ""))),
         Variant("set_output", 4, "post", "shape of the output",
                 (Field("width", 12, "output columns before pooling"),
                  Field("pixel_step", 12, "bytes between pixels in the result buffer")),

@@ -22,6 +22,8 @@ _VARIANTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("lda", "residual"): ("residual_adder",),
     ("ldw", "ninths"): (WINOGRAD,),
     ("ldw", "table"): ("value_tables",),
+    ("act", "rows"): ("value_tables", "row_unit"),
+    ("act", "set_rows"): ("value_tables", "row_unit"),
     ("act", "set_residual_scale"): ("residual_adder",),
     ("act", "set_residual_offset"): ("residual_adder",),
     ("pool", "window"): ("max_pooling",),

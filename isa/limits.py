@@ -7,8 +7,8 @@ from tilewright.isa.encoding import BY_MNEMONIC, Field
 
 __all__ = [
     "MAX_BLOCK_CHANNELS", "MAX_BURST_WORDS", "MAX_CHUNKS", "MAX_CHUNK_BYTES", "MAX_COLUMNS", "MAX_KERNEL",
-    "MAX_PADDING", "MAX_PAIR_WORDS", "MAX_PIXEL_BYTES", "MAX_ROWS", "MAX_RUNS", "MAX_WINDOW", "MAX_WINDOW_STRIDE",
-    "WEIGHT_BUS_WORDS", "largest",
+    "MAX_PADDING", "MAX_PAIR_WORDS", "MAX_PIXEL_BYTES", "MAX_ROWS", "MAX_ROWS_AT_ONCE", "MAX_ROW_LENGTH", "MAX_RUNS",
+    "MAX_WINDOW", "MAX_WINDOW_STRIDE", "WEIGHT_BUS_WORDS", "largest",
 ]
 
 
@@ -59,6 +59,12 @@ MAX_WINDOW = largest(("pool", "window", "kernel_x"), ("pool", "window", "kernel_
 
 MAX_WINDOW_STRIDE = largest(("pool", "window", "stride_x"), ("pool", "window", "stride_y"))
 """Stride of a max-pooling window."""
+
+MAX_ROW_LENGTH = largest(("act", "rows", "length"))
+"""Elements of a row that act.rows normalises."""
+
+MAX_ROWS_AT_ONCE = largest(("act", "rows", "rows"))
+"""Rows that one act.rows normalises."""
 
 MAX_CHUNK_BYTES = largest(("lda", "set_row", "chunk_bytes"), ("sta", "set_row", "chunk_bytes"))
 """Bytes of one run of a loaded or stored row."""

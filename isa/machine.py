@@ -74,6 +74,7 @@ UNITS = {
     "max_pooling": "max pooling behind requantisation",
     "whole_sums": "sums of 32 bits themselves, in place of values",
     "chaining": "results go back to the activation buffer",
+    "row_unit": "softmax of rows in the result buffer, through value tables and requantisation",
 }
 """Units that a machine may leave out, and what each does. `Machine` has a field of truth for each."""
 
@@ -107,8 +108,9 @@ class Machine:
         AxPROT of every burst, 0 to 7: bit 0 privileged, bit 1 non-secure, bit 2 instruction.
     array : str
         Kind of array, one of ``ARRAYS``.
-    column_reuse, paired_rows, value_tables, residual_adder, max_pooling, whole_sums, chaining : bool
-        Whether the machine has the unit; see ``UNITS``. Without an array for conv23 there is no column reuse.
+    column_reuse, paired_rows, value_tables, residual_adder, max_pooling, whole_sums, chaining, row_unit : bool
+        Whether the machine has the unit; see ``UNITS``. Without an array for conv23 there is no column reuse, and
+        without value tables no softmax of rows.
     """
 
     name: str = "custom"
@@ -132,6 +134,7 @@ class Machine:
     max_pooling: bool = True
     whole_sums: bool = True
     chaining: bool = True
+    row_unit: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -192,6 +195,11 @@ class Machine:
     def reuses_columns(self) -> bool:
         """Whether conv23 reads the columns that neighbouring patches share only once."""
         return self.winograd and self.column_reuse
+
+    @property
+    def normalises_rows(self) -> bool:
+        """Whether post-processing computes the softmax of rows."""
+        return self.row_unit and self.value_tables
 
     @property
     def lanes_per_cluster(self) -> int:

@@ -8,6 +8,8 @@
     pooled     result[wy, wx] = the maximum over each window of pool.window
     else       result[y, x] = q
 
+act.rows takes no sums: `isa.semantics.act_rows`.
+
 result[y, x] of channel n is byte base + y * row_step + x * pixel_step + n. Sums beyond the output's rows, width or
 channels are dropped. The arithmetic is that of `isa.numerics`.
 """
@@ -16,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.isa.extension import StageInForce, stage_of
+from tilewright.isa.semantics.act_rows import normalise_rows
 from tilewright.isa.semantics.array_arithmetic import add_residual, requantise
 from tilewright.isa.semantics.buffer_places import Places, inside, run_places
 from tilewright.isa.semantics.command_errors import (
@@ -33,8 +36,11 @@ __all__ = ["post_process"]
 
 
 def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, operands: dict[str, int]) -> None:
-    """Execute an act.run."""
-    del memory, variant
+    """Execute an act.run or an act.rows."""
+    del memory
+    if variant == "rows":
+        normalise_rows(state, operands)
+        return
     settings = state.settings["act"].require("width")
     rows, width, channels = operands["rows"], settings["width"], operands["channels"]
     sums = _take_sums(state, rows, width, channels, winograd=bool(operands["winograd"]))

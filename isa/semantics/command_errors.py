@@ -10,8 +10,8 @@ from tilewright.isa.encoding import SEMAPHORE_WIDTH
 
 __all__ = [
     "CommandError", "HeldSumsMissingError", "HeldTilesError", "OutsideBufferError", "PartialPixelError",
-    "ResidualPooledError", "SemaphoreEmptyError", "SemaphoreOverflowError", "SettingMissingError", "Shape",
-    "SumsMismatchError", "SumsMissingError", "UnalignedWeightsError", "UnitMissingError", "ZeroOperandError",
+    "ResidualPooledError", "RowTableError", "SemaphoreEmptyError", "SemaphoreOverflowError", "SettingMissingError",
+    "Shape", "SumsMismatchError", "SumsMissingError", "UnalignedWeightsError", "UnitMissingError", "ZeroOperandError",
     "ZeroSettingError",
 ]
 
@@ -173,3 +173,13 @@ class ResidualPooledError(CommandError):
 
     def __str__(self) -> str:
         return "must not have residual and pooled together"
+
+
+@dataclass
+class RowTableError(CommandError):
+    """A command normalises rows by a table whose first entry, that of a row's largest element, is too small."""
+
+    entry: int
+
+    def __str__(self) -> str:
+        return f"must find at least 2**23 in the first word of the value tables, not {self.entry}"

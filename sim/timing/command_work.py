@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.isa.machine import SUM_BYTES, TILE_BYTES, Machine
+from tilewright.sim.timing.latencies import ROW_GRANT, ROW_LATENCY, ROW_SETTLING
 
 __all__ = [
     "MacWork", "Padding", "PostWork", "Runs", "TransferWork", "Windows", "load_rows", "mac_work", "post_work",
-    "residual_interval", "store_rows",
+    "residual_interval", "row_cycles", "store_rows",
 ]
 
 _Cycles = NDArray[np.int64]
@@ -256,3 +257,31 @@ def post_work(machine: Machine, rows: int, width: int, channels: int, windows: t
         read_cycles=read * sum(slices),
         write_cycles=written * sum(slices),
     )
+
+
+@lru_cache(maxsize=1024)
+def row_cycles(machine: Machine, rows: int, length: int) -> int:
+    """Return the cycles from the start of an act.rows to the cycle of its last results.
+
+    These enter requantisation then. In a round the first pass takes a row, and adds up the one before; the second gives
+    the results of the row before that.
+    """
+    depth, vectors = machine.post_lanes.bit_length() - 1, -(-length // machine.post_lanes)
+    now, found, granted, last = 1, 0, 0, 0     # granted: when results by the newest factor may begin
+    for number in range(rows + 2):
+        finds, adds, gives = number < rows, 1 <= number <= rows, number >= 2
+        ready = granted
+        if finds or adds:
+            if adds:
+                now = max(now, found + ROW_SETTLING)
+            last = now + vectors - 1
+            if adds:
+                last = max(last, ready)
+                granted = last + depth + ROW_GRANT
+            if finds:
+                found = last
+            now = last + 1
+        if gives:
+            last = max(now, ready) + vectors - 1
+            now = last + 1
+    return last + depth + ROW_LATENCY

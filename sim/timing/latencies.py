@@ -5,8 +5,9 @@ from tilewright.isa.counters import COUNTERS
 __all__ = [
     "BURST_TO_ROOM", "COMMAND_GAP", "DRAIN_SEEN", "FRONT_TO_BUS", "MAC_LATENCY", "OWN_UNIT_LATENCY", "POST_LATENCY",
     "QUEUE_LATENCY", "QUIET_CYCLES", "READS_MADE", "READ_TO_BUS", "READ_TO_LOCAL", "READ_TO_SIGNAL", "RECORD_MARGIN",
-    "RECORD_TO_WALK", "RESIDUAL_LATENCY", "RING_SUMS", "RUNS_AHEAD", "SEGMENTS", "STORE_TO_BUS", "STORE_WORDS",
-    "SUMS_SAVED", "TABLE_LATENCY", "WALK_CYCLES", "WALK_INTERVAL", "WALK_TO_BUS", "WORD_TO_SIGNAL",
+    "RECORD_TO_WALK", "RESIDUAL_LATENCY", "RING_SUMS", "ROW_GRANT", "ROW_LATENCY", "ROW_SETTLING", "RUNS_AHEAD",
+    "SEGMENTS", "STORE_TO_BUS", "STORE_WORDS", "SUMS_SAVED", "TABLE_LATENCY", "WALK_CYCLES", "WALK_INTERVAL",
+    "WALK_TO_BUS", "WORD_TO_SIGNAL",
 ]
 
 QUEUE_LATENCY = 2
@@ -43,6 +44,15 @@ RESIDUAL_LATENCY = 50
 
 TABLE_LATENCY = 3
 """rtl.post.post.PostUnit.TABLE_LATENCY: how much later with a value table."""
+
+ROW_LATENCY = 11
+"""rtl.post.row_unit.RowUnit.latency_of, less the depth of a tree over its lanes: from a step to its results."""
+
+ROW_GRANT = 22
+"""RowUnit.granted_of, less the same: from a row's last addition to its first result."""
+
+ROW_SETTLING = 3
+"""From the step that ends the finding of a row's largest element to the first that reads the row where it is kept."""
 
 FRONT_TO_BUS = 5
 """From a load command's start to its first burst: rtl.load.load_front, two queues, rtl.port.window_check,

@@ -1,0 +1,269 @@
+"""Softmax of rows in the result buffer: passes over rows in turn, through the value tables and the requantisers.
+
+A row takes three passes: its largest element, the sum of its entries, its results. Rows take turns::
+
+    row k      largest             sum                   results
+    row k + 1            largest                 sum                   results
+    row k + 2                            largest                 sum
+               |-------- round --------|-------- round --------|
+
+In a round the first pass reads a row from the result buffer, finds its largest element and keeps the row, and looks up
+and adds the entries of the row kept before, which is read in the same cycles. The second pass reads the row before that
+again and looks up its entries, which leave as sums of the array do, with the factor of the row as their scale.  So the
+division by a row's sum (`RowFactor`) goes on during the passes of others, and the buffer is read twice for each row.
+"""
+
+from dataclasses import dataclass
+
+from amaranth import Const, Module, Mux, Signal, Value, signed
+from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import Component, In, Out
+from amaranth.utils import exact_log2
+
+from tilewright.isa.limits import MAX_ROW_LENGTH, MAX_ROWS_AT_ONCE
+from tilewright.isa.machine import Machine
+from tilewright.isa.numerics import MANTISSA_BITS
+from tilewright.isa.row_softmax import ENTRY_BITS
+from tilewright.rtl.buffers.result_buffer import ResultBuffer
+from tilewright.rtl.post.row_factor import RowFactor
+from tilewright.rtl.post.value_table import ValueTables
+from tilewright.rtl.stream.stages import Pipeline, flow
+
+__all__ = ["RowUnit", "row_values"]
+
+
+def row_values(machine: Machine) -> StructLayout:
+    """Return the layout of a vector of results on its way to the requantisers: where it goes, entries and scale."""
+    lanes = machine.post_lanes
+    return StructLayout({
+        "address": exact_log2(machine.result_bytes), "count": range(lanes + 1), "final": 1,
+        "entries": ArrayLayout(ENTRY_BITS, lanes), "mantissa": MANTISSA_BITS, "shift": 7})
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What a step is: in the first pass of a round it may find a largest element, and add; the second gives results."""
+
+    step: Signal
+    second: Signal      # pass
+    finds: Signal       # the round's first pass reads a row
+    adds: Signal        # the round's first pass adds the entries of the row before
+    gives: Signal       # the round has a second pass
+    first: Value
+    last: Value
+    vector: Signal
+    count: Value
+    final: Value        # of the second passes
+    credit: Signal
+
+
+class RowUnit(Component):
+    """Normalise ``rows`` rows of ``length`` bytes that lie one behind the other, in place; see `isa.row_softmax`.
+
+    Rate: a row of v vectors of ``post_lanes`` bytes every 2 v cycles, but not more often than ``granted_of`` says;
+    no time depends on data. Nothing is held up: whoever starts the unit sees to it that nobody else reads the buffer
+    or the tables, or gives values to the requantisers, until ``busy`` is low.
+    Latency: the first step comes a cycle behind ``start``; a vector's results are at ``o`` ``latency_of`` cycles
+    behind their step.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Attributes
+    ----------
+    start, base, length, rows : In
+        Begin; taken with ``start``.
+    mantissa, shift : In
+        How many levels stand for 1; must not change while the unit is busy.
+    busy : Out
+        From the cycle behind ``start`` until the last results are at ``o``.
+    read : flow
+        ``address`` and ``count`` of bytes of the result buffer.
+    data : In
+        The bytes, `ResultBuffer.READ_LATENCY` cycles later.
+    index : flow
+        Entries that are asked of the value tables, as words.
+    entries : In
+        They, `ValueTables.LATENCY` cycles later.
+    looked_up : Out
+        How many of them count, in the cycle of ``index``.
+    o : flow
+        `row_values`.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.lanes = machine.post_lanes
+        self.layout = row_values(machine)
+        self.address_bits = exact_log2(machine.result_bytes)
+        self.depth = exact_log2(self.lanes)     # of a tree over lanes
+        super().__init__({
+            "start": In(1),
+            "base": In(self.address_bits),
+            "length": In(range(MAX_ROW_LENGTH + 1)),
+            "rows": In(range(MAX_ROWS_AT_ONCE + 1)),
+            "mantissa": In(MANTISSA_BITS),
+            "shift": In(7),
+            "busy": Out(1),
+            "read": Out(flow(StructLayout({"address": self.address_bits, "count": range(self.lanes + 1)}))),
+            "data": In(ArrayLayout(signed(8), self.lanes)),
+            "index": Out(flow(ArrayLayout(8, self.lanes))),
+            "entries": In(ArrayLayout(ENTRY_BITS, self.lanes)),
+            "looked_up": Out(range(self.lanes + 1)),
+            "o": Out(flow(self.layout)),
+        })
+
+    @staticmethod
+    def latency_of(machine: Machine) -> int:
+        """Return the cycles from a step to its entries, and so to its results."""
+        return 1 + ResultBuffer.READ_LATENCY + exact_log2(machine.post_lanes) + 2 + ValueTables.LATENCY
+
+    @staticmethod
+    def granted_of(machine: Machine) -> int:
+        """Return the cycles from the last addition's step to the first in which results by its factor may begin.
+
+        The factor stands by the time that they need it.
+        """
+        return exact_log2(machine.post_lanes) + RowFactor.CYCLES + 3
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.factor = factor = RowFactor()
+        latency = 1 + ResultBuffer.READ_LATENCY + self.depth + 2 + ValueTables.LATENCY
+        granted = Signal()
+        walk = self._walk(m, granted)
+        # The quotient stands in the very cycle in which the first results by it come so far.
+        assert latency + 1 < RowFactor.CYCLES
+        m.d.sync += granted.eq(factor.left == latency + 1)
+        pipe = Pipeline(m, walk.step, prefix="row_", second=walk.second, finds=walk.finds & ~walk.second,
+                        adds=walk.adds & ~walk.second, behind=walk.adds, first=walk.first, last=walk.last,
+                        vector=walk.vector, count=walk.count, final=walk.final)
+        pipe.step()
+        m.d.comb += self.read.valid.eq(pipe.valid & (pipe.second | pipe.finds))
+        kept = self._keep(m, pipe)
+        self._look_up(m, pipe, kept)
+        self._results(m, pipe, factor)
+        self._add(m, pipe, factor)
+        return m
+
+    def _walk(self, m: Module, granted: Signal) -> _Walk:
+        """Walk over the passes of all rounds, and read what they read."""
+        bits = exact_log2(self.lanes)
+        vector, vectors = (Signal(range(MAX_ROW_LENGTH // self.lanes + 1), name=name, reset_less=True)
+                           for name in ("vector", "vectors"))   # the latter less one
+        tail, left = Signal(range(self.lanes + 1), reset_less=True), Signal(range(MAX_ROWS_AT_ONCE + 1))
+        walks, second, finds, adds, gives, pending, credit = (
+            Signal(name=name) for name in ("walks", "second", "finds", "adds", "gives", "pending", "credit"))
+        step, settling = Signal(), Signal(2)
+        first, last = vector == 0, vector == vectors
+        count = Mux(last, tail, self.lanes)
+        waits = Mux(second, first & ~credit, adds & ((last & pending) | (first & settling.any())))
+        m.d.comb += step.eq(walks & ~waits)
+        # A row is read from where it is kept only after it has been written there.
+        m.d.sync += settling.eq(settling << 1 | (step & ~second & finds & last))
+        ends = step & last & (second | ~gives)      # the round
+        with m.If(step):
+            m.d.sync += vector.eq(Mux(last, 0, vector + 1))
+            with m.If(last):
+                m.d.sync += second.eq(~second & gives)
+        with m.If(ends):
+            m.d.sync += [finds.eq(left != 0), left.eq(left - (left != 0)), adds.eq(finds), gives.eq(adds),
+                         second.eq((left == 0) & ~finds), walks.eq((left != 0) | finds | adds)]
+        with m.If(granted):
+            m.d.sync += [pending.eq(0), credit.eq(1)]
+        with m.If(step & ~second & adds & last):
+            m.d.sync += pending.eq(1)
+        with m.If(step & second & first):
+            m.d.sync += credit.eq(0)
+        with m.If(self.start):
+            less_one = (self.length - 1)[:len(self.length)]
+            m.d.sync += [vectors.eq(less_one >> bits), tail.eq(less_one[:bits] + 1), left.eq(self.rows - 1),
+                         vector.eq(0), second.eq(0), finds.eq(1), adds.eq(0), gives.eq(0), walks.eq(1),
+                         pending.eq(0), credit.eq(0)]
+        final = ~finds & ~adds
+        self._addresses(m, step, second, finds, count)
+        return _Walk(step, second, finds, adds, gives, first, last, vector, count, final, credit)
+
+    def _addresses(self, m: Module, step: Value, second: Value, finds: Value, count: Value) -> None:
+        """Count through the rows of each pass, and register what is read."""
+        places = [Signal(self.address_bits, name=f"{name}_place", reset_less=True) for name in ("found", "given")]
+        for place, moves in zip(places, (step & ~second & finds, step & second), strict=True):
+            with m.If(self.start):
+                m.d.sync += place.eq(self.base)
+            with m.Elif(moves):
+                m.d.sync += place.eq(place + count)
+        m.d.sync += [self.read.payload.address.eq(Mux(second, places[1], places[0])),
+                     self.read.payload.count.eq(count)]
+
+    def _keep(self, m: Module, pipe: Pipeline) -> list[Value]:
+        """Go on to where the bytes have come; keep a row that is read first, return the vector of the one before."""
+        memory = Memory(shape=8 * self.lanes, depth=(MAX_ROW_LENGTH + 1) // self.lanes, init=[])
+        m.submodules.kept = memory
+        read_port, write_port = memory.read_port(), memory.write_port()
+        for _ in range(ResultBuffer.READ_LATENCY - 2):
+            pipe.step()
+        m.d.comb += [read_port.addr.eq(pipe.vector), read_port.en.eq(pipe.valid & pipe.adds)]
+        pipe.step()
+        kept = Signal(8 * self.lanes, name="kept_vector", reset_less=True)
+        m.d.sync += kept.eq(read_port.data)     # nothing between the block RAM and its register
+        pipe.step()
+        m.d.comb += [write_port.addr.eq(pipe.vector), write_port.en.eq(pipe.valid & pipe.finds),
+                     write_port.data.eq(self.data.as_value())]
+        return [kept.word_select(lane, 8).as_signed() for lane in range(self.lanes)]
+
+    def _look_up(self, m: Module, pipe: Pipeline, kept: list[Value]) -> None:
+        """Find the largest element of a row, and ask for entries by how far elements are below that of theirs."""
+        tops: list[Value] = [Mux(lane < pipe.count, self.data[lane], Const(-128, signed(8)))
+                             for lane in range(self.lanes)]
+        pipe.join(**{f"x_{lane}": Mux(pipe.second, self.data[lane], kept[lane]) for lane in range(self.lanes)})
+        for level in range(self.depth):
+            half = len(tops) // 2
+            pipe.step(**{f"top_{level}_{k}": Mux(a > b, a, b)
+                         for k, (a, b) in enumerate(zip(tops[:half], tops[half:], strict=True))})
+            tops = [getattr(pipe, f"top_{level}_{k}") for k in range(half)]
+        best, reference, before = (Signal(signed(8), name=name, reset_less=True)
+                                   for name in ("best", "reference", "reference_before"))
+        with m.If(pipe.valid & pipe.finds & (pipe.first | (tops[0] > best))):
+            m.d.sync += best.eq(tops[0])
+        with m.If(pipe.valid & pipe.adds & pipe.first):
+            m.d.sync += [reference.eq(best), before.eq(reference)]
+        pipe.step()
+        own = Mux(pipe.second & pipe.behind, before, reference)
+        pipe.step(**{f"index_{lane}": (own - getattr(pipe, f"x_{lane}"))[:8] for lane in range(self.lanes)})
+        asks = pipe.valid & (pipe.second | pipe.adds)
+        m.d.comb += [self.index.valid.eq(asks), self.looked_up.eq(Mux(asks, pipe.count, 0)),
+                     *(self.index.payload[lane].eq(getattr(pipe, f"index_{lane}")) for lane in range(self.lanes))]
+
+    def _results(self, m: Module, pipe: Pipeline, factor: RowFactor) -> None:
+        """Give the entries of second passes on, with the factor of their row."""
+        for _ in range(ValueTables.LATENCY - 1):
+            pipe.step()
+        mantissa, shift = Signal(MANTISSA_BITS, name="row_mantissa", reset_less=True), Signal(7, reset_less=True)
+        with m.If(pipe.valid & pipe.second & pipe.first):
+            m.d.sync += [mantissa.eq(factor.factor), shift.eq(self.shift + factor.places)]
+        pipe.step()
+        o, place = self.o.payload, Signal(self.address_bits, name="result_place", reset_less=True)
+        m.d.comb += [self.o.valid.eq(pipe.valid & pipe.second), o.address.eq(place), o.count.eq(pipe.count),
+                     o.final.eq(pipe.last & pipe.final), o.entries.eq(self.entries), o.mantissa.eq(mantissa),
+                     o.shift.eq(shift)]
+        with m.If(self.start):
+            m.d.sync += [place.eq(self.base), self.busy.eq(1)]
+        with m.Elif(self.o.valid):
+            m.d.sync += place.eq(place + o.count)
+            with m.If(o.final):
+                m.d.sync += self.busy.eq(0)
+
+    def _add(self, m: Module, pipe: Pipeline, factor: RowFactor) -> None:
+        """Add up the entries of a row, and have its factor made of the sum."""
+        terms: list[Value] = [Mux(lane < pipe.count, self.entries[lane], 0) for lane in range(self.lanes)]
+        for level in range(self.depth):
+            pipe.step(**{f"sum_{level}_{k}": a + b
+                         for k, (a, b) in enumerate(zip(terms[::2], terms[1::2], strict=True))})
+            terms = [getattr(pipe, f"sum_{level}_{k}") for k in range(len(terms) // 2)]
+        total = Signal(RowFactor.TOTAL_BITS, reset_less=True)
+        adds, more = pipe.valid & pipe.adds, Mux(pipe.first, 0, total) + terms[0]
+        with m.If(adds):
+            m.d.sync += total.eq(more)
+        m.d.sync += factor.start.eq(adds & pipe.last)
+        m.d.comb += [factor.total.eq(total), factor.mantissa.eq(self.mantissa)]
