@@ -290,6 +290,8 @@ class Coprocessor(wiring.Component):
                 m.d.comb += counted.eq(event)
         works = Cat(mac.tile_slots.any(), mac.sums_response.valid, load.activation_write.valid, load.weight_write.valid,
                     load.parameter_write.valid, load.table_write.valid, self._dispatcher.taken)
+        if self.machine.normalises_rows:
+            works = Cat(works, post.requantized.any())  # rows take long without a sum
         worked = Signal.like(works)
         m.d.sync += worked.eq(works)
         m.d.comb += self.progress.eq(worked.any())

@@ -7,6 +7,7 @@
 
 What is issued is never held up: the issue alone waits, for sums.  The slot, which says where the value goes, rides
 beside it.  A value table takes values before the pool, or sums behind the residual add, and their slots wait for it.
+A unit of rows reads the result buffer by itself, and its entries take the place of sums (`row_stage`).
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
@@ -29,6 +30,7 @@ from tilewright.rtl.post.pooling import MaxPoolUnit, WindowSteps
 from tilewright.rtl.post.post_settings import CLAMP, OFFSET, SCALE, assign, residual_settings
 from tilewright.rtl.post.requantise_stage import Arrived, requantise_sums
 from tilewright.rtl.post.residual_stage import ResidualStage
+from tilewright.rtl.post.row_stage import RowStage
 from tilewright.rtl.post.value_table import ValueTables
 from tilewright.rtl.stream.commands import Command, flag, is_command
 from tilewright.rtl.stream.queues import FlaggedFIFO, dequeue, enqueue
@@ -42,7 +44,7 @@ class PostUnit(Component):
 
     Rate: one vector of ``post_lanes`` values per cycle; with pooling, one vector and window per cycle (2x2 windows
     with stride 2: one vector per cycle); with residual, one vector every ``interval`` cycles: ``post_lanes / 4``
-    values per cycle, but at least one. Of whole sums each byte is a value.
+    values per cycle, but at least one. Of whole sums each byte is a value. Rows of an act.rows: see `RowUnit`.
     Latency: the bytes of a vector are handed to the buffer ``latency`` cycles after its sums were requested,
     ``residual_latency`` with residual, and ``TABLE_LATENCY`` more with a table, which changes no rate.
     Between the last step of a command and the first of the next lie ``COMMAND_GAP`` cycles, and those that
@@ -50,6 +52,7 @@ class PostUnit(Component):
 
     ``act.run`` starts a cycle after it has come, and once the command before it has made all its requests; its values
     may still be on their way, except between commands with and without residual, or with other tables.
+    ``act.rows`` and an ``act.run`` behind it wait until nothing is on its way.
     ``act.set_output`` and ``pool.window`` are taken from then on too; ``act.set_clamp`` and the residual's settings
     wait until nothing is on its way.
 
@@ -145,6 +148,7 @@ class PostUnit(Component):
         residual = self._residual
         if residual is not None:
             m.submodules.residual = residual
+        self._rows = rows = RowStage(m, machine) if machine.normalises_rows else None
         m.submodules.buffer = buffer = self._buffer
         walking = self._connect_walk(m, walker, windows)
         for name in ("residual_write", "store_read", "store_data"):
@@ -155,28 +159,27 @@ class PostUnit(Component):
         drained, finished = Signal(init=1), Signal()  # drained: nothing is in flight
         clamp = self._commands(m, walker, windows, residual, walking, drained)
         issue = self._issue(m, walker, windows)
-        with m.If(issue ^ finished):
-            m.d.sync += [in_flight.eq(Mux(issue, in_flight + 1, in_flight - 1)), drained.eq(~issue & (in_flight == 1))]
+        rows_come = Const(0) if rows is None else rows.unit.o.valid
+        enters = issue | rows_come
+        with m.If(enters ^ finished):
+            m.d.sync += [in_flight.eq(Mux(enters, in_flight + 1, in_flight - 1)),
+                         drained.eq(~enters & (in_flight == 1))]
         kind = self._kind_on_its_way(m, walker)
 
         arrived = self._slot(m, issue, walker, windows, kind, pool)
         value, comes = requantise_sums(m, machine, self.sums_response, parameters, clamp, arrived)
-        m.d.comb += self.requantized.eq(Mux(self.sums_response.valid, arrived.count, 0))
+        m.d.comb += self.requantized.eq(Mux(self.sums_response.valid | rows_come, arrived.count, 0))
         tables, added = self._map(m, kind, value, comes, None if residual is None else residual.o)
         if tables is not None:
             m.d.comb += [tables.write.valid.eq(table_write.valid), tables.write.payload.eq(table_write.payload)]
         mapped = None if tables is None else Cat(tables.o)
         if mapped is not None and self._stage is not None:
-            m.submodules.extension = self._stage
-            on = take_settings(m, self._stage, self.commands, ~walking & drained)
-            m.d.comb += [
-                self._stage.write.valid.eq(table_write.valid),
-                self._stage.write.payload.eq(table_write.payload),
-                self._stage.slot.eq(kind.table_slot),
-                self._stage.i.valid.eq(comes & kind.table & ~kind.residual & on),
-                Cat(self._stage.i.payload).eq(value),
-            ]
-            mapped = Mux(on, Cat(self._stage.o), mapped)
+            m.submodules.extension = stage = self._stage
+            on = take_settings(m, stage, self.commands, ~walking & drained)
+            m.d.comb += [stage.write.valid.eq(table_write.valid), stage.write.payload.eq(table_write.payload),
+                         stage.slot.eq(kind.table_slot), Cat(stage.i.payload).eq(value),
+                         stage.i.valid.eq(comes & kind.table & ~kind.residual & on)]
+            mapped = Mux(on, Cat(stage.o), mapped)
         m.d.comb += [
             Cat(pool.value).eq(value if mapped is None else Mux(kind.table, mapped, value)),
             Cat(pool.old).eq(Cat(buffer.post_data)),
@@ -189,7 +192,8 @@ class PostUnit(Component):
                     value if tables is None else Mux(kind.table_first, Cat(tables.o), value)),
                 Cat(residual.i.payload.residual).eq(Cat(buffer.post_data)),
             ]
-        m.d.comb += [buffer.post_read.valid.eq(pool.read.valid), buffer.post_read.payload.eq(pool.read.payload)]
+        read = pool.read if rows is None else rows.read(m, buffer, pool.read)
+        m.d.comb += [buffer.post_read.valid.eq(read.valid), buffer.post_read.payload.eq(read.payload)]
         self._write(m, kind, pool, added, finished)
         self.observed = {"step_issued": issue, "step_ends_command": windows.o.payload.ends_run,
                          "step_written": finished}
@@ -205,7 +209,8 @@ class PostUnit(Component):
         dequeue(m, vectors, windows.i)
         m.d.comb += [
             windows.axes.eq(walker.axes),
-            walking.eq(~walker.idle | vectors.r_rdy | windows.busy),
+            walking.eq(~walker.idle | vectors.r_rdy | windows.busy
+                       | (0 if self._rows is None else self._rows.unit.busy)),
         ]
         return walking
 
@@ -229,11 +234,11 @@ class PostUnit(Component):
         names = ("residual", "table", "table_slot", "table_first")
         kind = Signal(StructLayout({name: len(getattr(walker, name)) for name in names}
                                    | {"maps_values": 1, "maps_sums": 1}))
-        sums = walker.residual & ~walker.table_first
+        sums, own = walker.residual & ~walker.table_first, Const(0) if self._rows is None else self._rows.active
         m.d.sync += [
-            *(kind[name].eq(getattr(walker, name)) for name in names),
-            kind.maps_values.eq(walker.table & ~sums),
-            kind.maps_sums.eq(walker.table & sums),
+            *(kind[name].eq(Mux(own, 0, getattr(walker, name))) for name in names),
+            kind.maps_values.eq(walker.table & ~sums & ~own),
+            kind.maps_sums.eq(walker.table & sums & ~own),
         ]
         return kind
 
@@ -247,6 +252,7 @@ class PostUnit(Component):
         written = Signal.like(pool.o.payload)
         from_pool = pool.o.payload.as_value()
         mapped = self.requantized if added is None else Mux(kind.residual, self.residual_added, self.requantized)
+        looked_up = 0 if self._rows is None else self._rows.unit.looked_up
         m.d.comb += [
             written.eq(from_pool if added is None else Mux(adds, added.payload.as_value(), from_pool)),
             buffer.post_write.valid.eq(writes),
@@ -254,7 +260,7 @@ class PostUnit(Component):
             buffer.post_write.payload.count.eq(written.slot.count),
             buffer.post_write.payload.data.eq(written.data),
             self.residual_added.eq(0 if added is None else Mux(added.valid, written.slot.count, 0)),
-            self.table_read.eq(Mux(kind.table, mapped, 0) if self.machine.value_tables else 0),
+            self.table_read.eq(Mux(kind.table, mapped, looked_up) if self.machine.value_tables else 0),
             self.result_read_bytes.eq(buffer.bytes_read),
             self.result_written_bytes.eq(buffer.bytes_written),
         ]
@@ -286,6 +292,7 @@ class PostUnit(Component):
             ("act", "set_clamp", clamp, ~walking & drained),
             ("act", "set_residual_scale", scale, ~walking & drained),
             ("act", "set_residual_offset", offset, ~walking & drained),
+            ("act", "set_rows", None if self._rows is None else self._rows.settings, ~walking & drained),
         )
         for mnemonic, variant, target, allowed in settings:
             if lacks(self.machine, mnemonic, variant) is not None:
@@ -306,23 +313,31 @@ class PostUnit(Component):
             Signal(name=name) for name in ("seen", "same_kind", "waits_out_free", "waits_res_ready", "start"))
         m.d.sync += [
             seen.eq(self.commands.valid & is_command(head, "act", "run") & ~start),
-            same_kind.eq(kind == kind_before),
+            same_kind.eq((kind == kind_before) & (1 if self._rows is None else ~self._rows.active)),
             waits_out_free.eq(flags["wait_out_free"]),
             waits_res_ready.eq(flags["wait_res_ready"] if residual is not None else 0),
         ]
         available = (self.out_free_available | ~waits_out_free) & (self.res_ready_available | ~waits_res_ready)
+        taken = start if self._rows is None else self._start_either(m, start, ~walking & available & drained)
         m.d.comb += [
             start.eq(seen & ~walking & available & (same_kind | drained)),
             walker.run.valid.eq(start),
-            self.out_free_take.eq(start & waits_out_free),
-            self.res_ready_take.eq(start & waits_res_ready),
+            self.out_free_take.eq(taken & waits_out_free),
+            self.res_ready_take.eq(taken & waits_res_ready),
         ]
-        with m.If(start):
+        with m.If(taken):
             m.d.comb += self.commands.ready.eq(1)
         if self.machine.takes_whole_tiles:
             slow = run.winograd | run.pooled | run.whole | (run.residual if self.interval > 1 else 0)
             m.d.sync += [self.drain_begins.eq(start), self.drain_steady.eq(~slow)]
         return clamp
+
+    def _start_either(self, m: Module, start: Signal, quiet: Value) -> Value:
+        """Return whether a run starts, or the unit of rows, to which an act.run puts an end."""
+        assert self._rows is not None
+        with m.If(start):
+            m.d.sync += self._rows.active.eq(0)
+        return start | self._rows.take(m, self.commands, quiet)
 
     def _kind(self, run: PureInterface | View) -> list[Value]:
         """Return what runs must have in common to follow one another without a gap."""
@@ -387,6 +402,8 @@ class PostUnit(Component):
             if stage == self.sums_latency - ParameterBuffer.LATENCY:
                 m.d.comb += [parameters.read.valid.eq(pipe.valid & pipe.fresh), parameters.read.payload.eq(pipe.index)]
             if stage == self.sums_latency:
+                if self._rows is not None:
+                    pipe, arrived.rows = self._rows.join(m, pipe, staged=self._stage is not None), self._rows.unit.o
                 arrived.count = pipe.count
                 arrived.whole = pipe.whole if machine.whole_sums else Const(0)
             if stage == self.sums_latency + 1 and machine.whole_sums:
@@ -449,13 +466,15 @@ class PostUnit(Component):
         if tables is None:
             return None, sums
         m.submodules.tables = tables
-        m.d.comb += [
-            tables.slot.eq(kind.table_slot),
-            tables.i.valid.eq(comes & kind.maps_values if sums is None
-                              else (comes & kind.maps_values) | (sums.valid & kind.maps_sums)),
-            Cat(tables.i.payload).eq(
-                value if sums is None else Mux(kind.maps_sums, Cat(sums.payload.data), value)),
-        ]
+        valid, values = comes & kind.maps_values, value
+        if sums is not None:
+            valid |= sums.valid & kind.maps_sums
+            values = Mux(kind.maps_sums, Cat(sums.payload.data), value)
+        m.d.comb += tables.slot.eq(kind.table_slot)
+        if self._rows is None:
+            m.d.comb += [tables.i.valid.eq(valid), Cat(tables.i.payload).eq(values)]
+        else:
+            self._rows.look_up(m, tables, valid, values)
         if sums is None:
             return tables, None
         mapped = Signal(name="sums_mapped")  # a copy near the sums

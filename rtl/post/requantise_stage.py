@@ -25,29 +25,33 @@ class Arrived:
     """What is known of sums as they arrive: the number of values, and whether these are bytes of whole sums.
 
     A cycle later ``part`` tells which quarter of the bytes it is, and ``takes`` again whether these are meant.
+    ``rows`` are results of the unit of rows, if the machine has one: they take the place of sums.
     """
 
     count: Value = field(default_factory=_nothing)
     whole: Value = field(default_factory=_nothing)
     part: Value = field(default_factory=_nothing)
     takes: Value = field(default_factory=_nothing)
+    rows: PureInterface | None = None
 
 
 def requantise_sums(m: Module, machine: Machine, response: PureInterface, parameters: ParameterBuffer, clamp: View,
                     arrived: Arrived) -> tuple[Value, Signal]:
-    """Requantise the first of the sums of ``response``; return the values, which stay, and when the next have come."""
+    """Requantise the first of the sums of ``response``, or of rows.
+
+    Returns the values, which stay, and when the next have come.
+    """
     value = Signal(ArrayLayout(signed(8), machine.post_lanes), reset_less=True)
     units: list[Requantise] = []
     for lane in range(machine.post_lanes):
         m.submodules[f"requantize_{lane}"] = unit = Requantise(unsigned(0), whole=machine.whole_sums)
-        channel = parameters.data[lane]
+        given, total, bias, mantissa, shift = _sum_of(response, parameters, arrived, lane)
         m.d.comb += [
-            unit.i.valid.eq(response.valid & (arrived.whole | (lane < arrived.count))),
-            unit.i.payload.acc.eq(response.payload[lane]),
-            unit.i.payload.bias.eq(channel.bias),
-            # A byte may be that of another channel than the unit's, which there may not be: its scale is 1.
-            unit.i.payload.mantissa.eq(Mux(arrived.whole, _ONE, channel.mantissa)),
-            unit.i.payload.shift.eq(Mux(arrived.whole, MANTISSA_BITS - 1, channel.shift)),
+            unit.i.valid.eq(given & (arrived.whole | (lane < arrived.count))),
+            unit.i.payload.acc.eq(total),
+            unit.i.payload.bias.eq(bias),
+            unit.i.payload.mantissa.eq(mantissa),
+            unit.i.payload.shift.eq(shift),
             *(unit.i.payload[name].eq(clamp[name]) for name in ("zero_point", "low", "high")),
         ]
         units.append(unit)
@@ -58,6 +62,20 @@ def requantise_sums(m: Module, machine: Machine, response: PureInterface, parame
     comes = Signal(name="comes")
     m.d.sync += comes.eq(units[0].o.valid)  # there is always a first
     return Cat(value), comes
+
+
+def _sum_of(response: PureInterface, parameters: ParameterBuffer, arrived: Arrived,
+            lane: int) -> tuple[Value, ...]:
+    """Return whether a sum comes, a lane's, and its bias, mantissa and shift: of the array, or of rows."""
+    channel, rows = parameters.data[lane], arrived.rows
+    # A byte may be that of another channel than the unit's, which there may not be: its scale is 1.
+    own = (response.valid, response.payload[lane], channel.bias, Mux(arrived.whole, _ONE, channel.mantissa),
+           Mux(arrived.whole, MANTISSA_BITS - 1, channel.shift))
+    if rows is None:
+        return own
+    given = rows.payload
+    other = Const(1), given.entries[lane], Const(0), given.mantissa, given.shift
+    return (own[0] | rows.valid, *(Mux(rows.valid, b, a) for a, b in zip(own[1:], other[1:], strict=True)))
 
 
 def _choose_bytes(m: Module, units: list[Requantise], arrived: Arrived) -> None:

@@ -1,19 +1,24 @@
 """Value tables after the requantisers: look up any function of an int8 value, with one copy of the tables per lane."""
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, Machine
+from tilewright.isa.row_softmax import ENTRY_BITS
 from tilewright.rtl.stream.stages import flow
 
 __all__ = ["ValueTables"]
 
+WORD_BITS = 2   # of a byte's place in a word of 32 bits
+
 
 class ValueTables(Component):
     """Map vectors of ``post_lanes`` values by one of ``TABLE_SLOTS`` tables; one vector and one write per cycle.
+
+    With a unit of rows all tables together are one of 256 little-endian words of 32 bits, too.
 
     A copy is a memory of whole bus words, so that it is written as they come; the byte is chosen behind the read. It
     has a port to write and a synchronous one to read: a block RAM (where the bus is 16 bytes wide Yosys takes LUTs of
@@ -33,6 +38,10 @@ class ValueTables(Component):
         Values, signed bytes.
     o : list of bytes
         Entry 128 + value of each, ``LATENCY`` cycles later; they stay until the next ones come.
+    wide : In
+        With a unit of rows: ``i`` are numbers of words. It must not change either.
+    words : list of `ENTRY_BITS`
+        The lower bits of these, likewise.
     """
 
     LATENCY = 3
@@ -40,11 +49,13 @@ class ValueTables(Component):
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         values = ArrayLayout(8, machine.post_lanes)
+        words = {"wide": In(1), "words": Out(ArrayLayout(ENTRY_BITS, machine.post_lanes))}
         super().__init__({
             "write": In(flow(StructLayout({"index": 16, "data": 8 * machine.bus_bytes}))),
             "slot": In(range(TABLE_SLOTS)),
             "i": In(flow(values)),
             "o": Out(values),
+            **(words if machine.normalises_rows else {}),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -63,19 +74,32 @@ class ValueTables(Component):
                 write_port.data.eq(self.write.payload.data),
                 write_port.en.eq(self.write.valid),
             ]
-            entry = self.i.payload[lane] ^ 0x80
+            value = self.i.payload[lane]
+            entry = value ^ 0x80
             place, byte = (Signal(bits, name=f"{name}_{lane}", reset_less=True) for name in ("place", "byte"))
             word, mapped = (Signal(width, name=f"{name}_{lane}", reset_less=True)
                             for name, width in (("word", 8 * bus), ("mapped", 8)))
+            address, part = entry[bits:] | (self.slot << per_table), entry[:bits]
+            if self.machine.normalises_rows:
+                address = Mux(self.wide, value[bits - WORD_BITS:], address)
+                part = Mux(self.wide, value[:bits - WORD_BITS], part)
+                self._choose_word(m, lane, word, byte[:bits - WORD_BITS], chosen)
             m.d.comb += [
-                read_port.addr.eq(entry[bits:] | (self.slot << per_table)),
+                read_port.addr.eq(address),
                 read_port.en.eq(self.i.valid),
                 self.o[lane].eq(mapped),
             ]
             with m.If(self.i.valid):
-                m.d.sync += place.eq(entry[:bits])
+                m.d.sync += place.eq(part)
             with m.If(arrived):  # nothing between the block RAM and its register
                 m.d.sync += [word.eq(read_port.data), byte.eq(place)]
             with m.If(chosen):
                 m.d.sync += mapped.eq(word.word_select(byte, 8))
         return m
+
+    def _choose_word(self, m: Module, lane: int, word: Value, place: Value, chosen: Value) -> None:
+        """Choose a lane's word of 32 bits of a bus word."""
+        entry = Signal(ENTRY_BITS, name=f"entry_{lane}", reset_less=True)
+        with m.If(chosen):
+            m.d.sync += entry.eq(word.word_select(place, 8 << WORD_BITS) if len(place) else word)
+        m.d.comb += self.words[lane].eq(entry)

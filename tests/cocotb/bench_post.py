@@ -12,6 +12,7 @@ from cocotb.triggers import RisingEdge
 from tests.support.post_program import REGION, REGIONS, SCRATCH, TABLES, Pool, Program, random_program
 from tilewright.isa.machine import PRESETS, TABLE_BYTES, TABLE_SLOTS
 from tilewright.rtl.post.post import PostUnit
+from tilewright.sim.timing.command_work import row_cycles
 
 
 class Bench:
@@ -23,7 +24,7 @@ class Bench:
         self.unit = PostUnit(self.machine, sums_latency=int(os.environ["SUMS_LATENCY"]))
         self.members = {name: member for name, member, _ in self._payloads()}
         self.rng = random.Random(program.rng.random())
-        self.cycle = 0
+        self.cycle = self.started = 0
         self.commands = deque(program.commands)
         self.groups = deque(self._groups())
         self.produced = 0
@@ -42,7 +43,7 @@ class Bench:
 
     def _groups(self):
         for run in self.program.runs:
-            for group, tiles in self.program.reference.groups(run):
+            for group, tiles in self.program.reference.groups(run) if run.layer is not None else ():
                 post = self.machine.post_lanes
                 wanted = Counter()
                 for tile, place in enumerate(tiles):
@@ -115,7 +116,7 @@ class Bench:
         runs = self.program.runs
         if self.prepared < len(runs) and self.prepared < self.checked + REGIONS and not self.writes:
             run = runs[self.prepared]
-            if run.layer.residual is not None:
+            if run.loads:
                 start = self.program.start(run.number)
                 step = self.machine.bus_bytes
                 for offset in range(0, REGION, step):
@@ -165,6 +166,7 @@ class Bench:
             self.commands.popleft()
         for name in ("out_free", "res_ready"):
             if self.get(f"{name}_take"):
+                self.started = self.cycle
                 self.semaphores[name] -= 1
                 assert self.semaphores[name] >= 0, f"{name} was taken at zero"
         self.sample_sums()
@@ -233,20 +235,20 @@ class Bench:
 
 @cocotb.test()
 async def random_commands(dut):
-    machine = PRESETS[os.environ["MACHINE"]]
+    machine = machine_of()
     for delay in (0.5, 0.0):
         program = random_program(machine, random.random(), int(os.environ["LAYERS"]))
         bench = Bench(dut, program, delay)
         await bench.start()
         await bench.execute(deadline=200_000)
-        assert bench.counted["requantized"] == outputs(program.runs)
-        assert bench.counted["residual_added"] == outputs(run for run in program.runs if run.layer.residual)
-        assert bench.counted["table_read"] == outputs(run for run in program.runs if run.layer.table is not None)
+        assert bench.counted["requantized"] == sum(run.outputs for run in program.runs)
+        assert bench.counted["residual_added"] == sum(run.added for run in program.runs)
+        assert bench.counted["table_read"] == sum(run.looked_up for run in program.runs)
 
 
-def outputs(runs):
-    """Return the number of values of runs before the pooling; bytes of whole sums count as such."""
-    return sum(run.rows * run.layer.width * run.layer.pixel_bytes for run in runs)
+def machine_of():
+    """Return the machine, a preset with a unit of rows or without."""
+    return replace(PRESETS[os.environ["MACHINE"]], row_unit=os.environ["ROWS"] == "1")
 
 
 TIMED = {
@@ -264,9 +266,23 @@ TIMED = {
 
 
 @cocotb.test()
+async def rows(dut):
+    """Nobody else at the buffer: an act.rows takes the cycles that the model of time says."""
+    machine = machine_of()
+    for count, length in ((1, 1), (7, 65), (40, 9), (2, 400)) if machine.normalises_rows else ():
+        program = Program(machine, count)
+        program.normalise(count, length, {"zero_point": -128, "low": -128, "high": 127})
+        bench = Bench(dut, program, 0.0)
+        await bench.start()
+        await bench.execute(deadline=20_000)
+        written = row_cycles(machine, count, length) + PostUnit.VALUE_LATENCY + PostUnit.POOL_LATENCY
+        assert bench.write_cycles[-1] - bench.started == written
+
+
+@cocotb.test()
 async def rates(dut):
     """Sums always there, nobody else at the buffer: requests come in the cycles the docstrings say."""
-    machine = PRESETS[os.environ["MACHINE"]]
+    machine = machine_of()
     for kind, pool in TIMED.items():
         for winograd in (False, True):
             program = Program(machine, 0)

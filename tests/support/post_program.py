@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.machine import TABLE_BYTES
 from tilewright.isa.numerics import ResidualSettings, add_residual, requantise
+from tilewright.isa.row_softmax import RowSoftmax, softmax_row
 from tilewright.rtl.stream.commands import Command
 
 TABLES = 3  # tables that programs use; the last one is left for writes beside them
 SCRATCH = 64  # bytes at the end of the buffer, for traffic beside the results
 REGIONS = 2
+MOST_BELOW = 64 * TABLES - 1  # words of the tables together that none of those writes touches
 REGION = 3072  # bytes of the results of a run, and what lies between them
 
 
@@ -64,6 +66,51 @@ class Run:
     after: bytes = b""
     requests: list = field(default_factory=list)
     signal_par_free: bool = False
+
+    @property
+    def loads(self):
+        """Whether its region is loaded before it."""
+        return self.layer.residual is not None
+
+    @property
+    def outputs(self):
+        """Values before the pooling; bytes of whole sums count as such."""
+        return self.rows * self.layer.width * self.layer.pixel_bytes
+
+    @property
+    def added(self):
+        """Values that a residual is added to."""
+        return self.outputs if self.layer.residual else 0
+
+    @property
+    def looked_up(self):
+        """Entries of tables that are read."""
+        return self.outputs if self.layer.table is not None else 0
+
+
+@dataclass
+class RowsRun:
+    """One act.rows, as a `Run`."""
+
+    number: int
+    rows: int
+    length: int
+    before: bytes
+    after: bytes
+    signal_par_free: bool
+    layer: None = None
+    loads: bool = True
+    added: int = 0
+
+    @property
+    def outputs(self):
+        """Values that are written."""
+        return self.rows * self.length
+
+    @property
+    def looked_up(self):
+        """Entries that are read, for a sum and for a result."""
+        return 2 * self.outputs
 
 
 def encode(mnemonic, variant, *flags, **operands):
@@ -182,7 +229,8 @@ class Program:
         self.content = bytearray(self.rng.randbytes(machine.result_bytes))
         self.initial = bytes(self.content)
         self.parameters = [self._parameter() for _ in range(machine.parameter_channels)]
-        self.tables = [self.rng.randbytes(TABLE_BYTES) for _ in range(TABLES)]
+        self.tables = [bytearray(self.rng.randbytes(TABLE_BYTES)) for _ in range(TABLES)]
+        self.tables[0][2] |= 0x80   # the largest element of a row has more than half of the largest entry
         self.reference = Reference(machine, self.parameters, self.tables)
         self.commands, self.runs, self.steps = [], [], []
 
@@ -272,6 +320,30 @@ class Program:
         self.runs.append(run)
 
 
+    def normalise(self, rows, length, clamp):
+        """Send act.rows, with its settings, for rows that are loaded."""
+        rng, number = self.rng, len(self.runs)
+        mantissa, shift = rng.randrange(1 << 23, 1 << 24), rng.randint(14, 18)
+        words = [int.from_bytes(b"".join(map(bytes, self.tables))[4 * k:4 * k + 3], "little")
+                 for k in range(64 * TABLES)]
+        softmax = RowSoftmax(tuple(words), mantissa, shift)
+        start, low = self.start(number), rng.randint(-128, 127 - MOST_BELOW)
+        content = bytearray(rng.randint(low, low + MOST_BELOW) & 255 for _ in range(REGION))
+        offset, before = rng.randint(0, REGION - rows * length), bytes(content)
+        for row in range(rows):
+            here = slice(offset + row * length, offset + (row + 1) * length)
+            levels = [(each ^ 128) - 128 for each in content[here]]
+            content[here] = bytes(level & 255 for level in softmax_row(levels, softmax, **clamp))
+        self.content[start:start + REGION] = content
+        self.steps.append([])
+        run = RowsRun(number, rows, length, before, bytes(content), rng.random() < 0.5)
+        self.commands += [
+            encode("act", "set_clamp", **clamp), encode("act", "set_rows", mantissa=mantissa, shift=shift),
+            encode("act", "rows", "wait_res_ready", "signal_out_ready", *["signal_par_free"] * run.signal_par_free,
+                   base=start + offset, length=length, rows=rows)]
+        self.runs.append(run)
+
+
 def random_pool(rng, width, rows):
     """Return a pooling window: a usual one, or any."""
     usual = ((2, 2, 0), (3, 2, 1), (3, 1, 1), (2, 1, 0), (3, 2, 0), (1, 2, 0))
@@ -292,6 +364,12 @@ def random_program(machine, seed, layers):
     program = Program(machine, seed)
     rng = program.rng
     for _ in range(layers):
+        if machine.normalises_rows and rng.random() < 0.4:
+            for _ in range(rng.randint(1, 2)):
+                length = rng.choice((1, 2, machine.post_lanes, rng.randint(1, 3 * machine.post_lanes),
+                                     rng.randint(1, 700)))
+                program.normalise(rng.randint(1, min(12, REGION // length)), length,
+                                  {"zero_point": rng.randint(-128, 127), "low": -128, "high": rng.randint(-128, 127)})
         width, rows = rng.randint(1, 9), rng.randint(1, 7)
         kind = rng.choice(("plain", "pooled", "residual", *(("whole",) if machine.whole_sums else ())))
         table = None if kind == "whole" else rng.choice((None, *range(TABLES)))
