@@ -15,6 +15,7 @@ level beside these.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tilewright.isa.numerics import MANTISSA_BITS, pack_scale, requantise, round_float32
 
@@ -56,14 +57,18 @@ class RowSoftmax:
         256 exponentials, by how many levels an element is below the largest.
     mantissa, shift : int
         How many levels stand for 1, as :func:`isa.numerics.pack_scale` gives it.
+    zero_point : int
+        int8, of the result.
     """
 
     table: tuple[int, ...]
     mantissa: int
     shift: int
+    zero_point: int = -128
 
     @classmethod
-    def of(cls, x_scale: float, y_scale: float) -> "RowSoftmax":
+    @lru_cache(maxsize=64)
+    def of(cls, x_scale: float, y_scale: float, zero_point: int = -128) -> "RowSoftmax":
         """Return the softmax of levels of ``x_scale``, its result in levels of ``y_scale``; both are float32 values.
 
         Raises
@@ -74,7 +79,8 @@ class RowSoftmax:
         one = math.floor(_round_to_float32(1 / y_scale))
         mantissa, shift = pack_scale(float(one))
         top = (1 << ENTRY_BITS) - 1
-        return cls(tuple(round(math.exp(-below * x_scale) * top) for below in range(TABLE_WORDS)), mantissa, shift)
+        return cls(tuple(round(math.exp(-below * x_scale) * top) for below in range(TABLE_WORDS)), mantissa, shift,
+                   zero_point)
 
 
 def _round_to_float32(value: float) -> float:
@@ -84,7 +90,7 @@ def _round_to_float32(value: float) -> float:
     return math.ldexp(round_float32(int(math.ldexp(fraction, 53))), exponent - 53)
 
 
-def softmax_row(levels: Sequence[int], softmax: RowSoftmax, *, zero_point: int, low: int, high: int) -> list[int]:
+def softmax_row(levels: Sequence[int], softmax: RowSoftmax, *, low: int = -128, high: int = 127) -> list[int]:
     """Return the softmax of one row of int8 levels.
 
     Parameters
@@ -92,11 +98,11 @@ def softmax_row(levels: Sequence[int], softmax: RowSoftmax, *, zero_point: int, 
     levels : sequence of int
         At least one.
     softmax : RowSoftmax
-    zero_point, low, high : int
+    low, high : int
         As :func:`isa.numerics.requantise` takes them.
     """
     top = max(levels)
     entries = [softmax.table[top - x] for x in levels]
     factor, places = row_factor(softmax.mantissa, sum(entries))
-    return [requantise(entry, bias=0, mantissa=factor, shift=softmax.shift + places, zero_point=zero_point, low=low,
-                       high=high) for entry in entries]
+    return [requantise(entry, bias=0, mantissa=factor, shift=softmax.shift + places,
+                       zero_point=softmax.zero_point, low=low, high=high) for entry in entries]

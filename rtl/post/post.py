@@ -159,11 +159,10 @@ class PostUnit(Component):
         drained, finished = Signal(init=1), Signal()  # drained: nothing is in flight
         clamp = self._commands(m, walker, windows, residual, walking, drained)
         issue = self._issue(m, walker, windows)
-        rows_come = Const(0) if rows is None else rows.unit.o.valid
-        enters = issue | rows_come
-        with m.If(enters ^ finished):
-            m.d.sync += [in_flight.eq(Mux(enters, in_flight + 1, in_flight - 1)),
-                         drained.eq(~enters & (in_flight == 1))]
+        rows_come, rows_end = (Const(0), Const(0)) if rows is None else rows.unit.comes
+        with m.If((issue | rows_come) ^ finished):
+            m.d.sync += [in_flight.eq(Mux(finished, in_flight - 1, in_flight + 1)),
+                         drained.eq(finished & (in_flight == 1))]
         kind = self._kind_on_its_way(m, walker)
 
         arrived = self._slot(m, issue, walker, windows, kind, pool)
@@ -195,8 +194,8 @@ class PostUnit(Component):
         read = pool.read if rows is None else rows.read(m, buffer, pool.read)
         m.d.comb += [buffer.post_read.valid.eq(read.valid), buffer.post_read.payload.eq(read.payload)]
         self._write(m, kind, pool, added, finished)
-        self.observed = {"step_issued": issue, "step_ends_command": windows.o.payload.ends_run,
-                         "step_written": finished}
+        self.observed = {"step_issued": issue | rows_come, "step_written": finished,
+                         "step_ends_command": Mux(rows_come, rows_end, windows.o.payload.ends_run)}
         m.d.comb += self.busy.eq(walking | ~drained | self.out_ready_signal | self.par_free_signal)
         return m
 

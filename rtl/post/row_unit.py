@@ -93,6 +93,9 @@ class RowUnit(Component):
         `row_values`.
     """
 
+    SETTLING = 3
+    """From the last step that reads a row first to the next that reads it where it is kept."""
+
     def __init__(self, machine: Machine) -> None:
         self.lanes = machine.post_lanes
         self.layout = row_values(machine)
@@ -113,6 +116,11 @@ class RowUnit(Component):
             "looked_up": Out(range(self.lanes + 1)),
             "o": Out(flow(self.layout)),
         })
+
+    @property
+    def comes(self) -> tuple[Value, Value]:
+        """Return whether a vector of results is at ``o``, and whether it is the last."""
+        return self.o.valid, self.o.payload.final
 
     @staticmethod
     def latency_of(machine: Machine) -> int:
@@ -155,7 +163,7 @@ class RowUnit(Component):
         tail, left = Signal(range(self.lanes + 1), reset_less=True), Signal(range(MAX_ROWS_AT_ONCE + 1))
         walks, second, finds, adds, gives, pending, credit = (
             Signal(name=name) for name in ("walks", "second", "finds", "adds", "gives", "pending", "credit"))
-        step, settling = Signal(), Signal(2)
+        step, settling = Signal(), Signal(self.SETTLING - 1)
         first, last = vector == 0, vector == vectors
         count = Mux(last, tail, self.lanes)
         waits = Mux(second, first & ~credit, adds & ((last & pending) | (first & settling.any())))

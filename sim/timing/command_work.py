@@ -14,7 +14,7 @@ from tilewright.sim.timing.latencies import ROW_GRANT, ROW_LATENCY, ROW_SETTLING
 
 __all__ = [
     "MacWork", "Padding", "PostWork", "Runs", "TransferWork", "Windows", "load_rows", "mac_work", "post_work",
-    "residual_interval", "row_cycles", "store_rows",
+    "residual_interval", "row_cycles", "row_work", "store_rows",
 ]
 
 _Cycles = NDArray[np.int64]
@@ -285,3 +285,11 @@ def row_cycles(machine: Machine, rows: int, length: int) -> int:
             last = max(now, ready) + vectors - 1
             now = last + 1
     return last + depth + ROW_LATENCY
+
+
+@lru_cache(maxsize=1024)
+def row_work(machine: Machine, rows: int, length: int) -> PostWork:
+    """Return the work of an act.rows: each row is read twice, and written."""
+    vectors, values = rows * -(-length // machine.post_lanes), rows * length
+    return PostWork(cycles=np.array([row_cycles(machine, rows, length)], np.int64), requantized=values,
+                    read=2 * values, written=values, read_cycles=2 * vectors, write_cycles=vectors)

@@ -5,9 +5,9 @@ from tilewright.isa.counters import COUNTERS
 __all__ = [
     "BURST_TO_ROOM", "COMMAND_GAP", "DRAIN_SEEN", "FRONT_TO_BUS", "MAC_LATENCY", "OWN_UNIT_LATENCY", "POST_LATENCY",
     "QUEUE_LATENCY", "QUIET_CYCLES", "READS_MADE", "READ_TO_BUS", "READ_TO_LOCAL", "READ_TO_SIGNAL", "RECORD_MARGIN",
-    "RECORD_TO_WALK", "RESIDUAL_LATENCY", "RING_SUMS", "ROW_GRANT", "ROW_LATENCY", "ROW_SETTLING", "RUNS_AHEAD",
-    "SEGMENTS", "STORE_TO_BUS", "STORE_WORDS", "SUMS_SAVED", "TABLE_LATENCY", "WALK_CYCLES", "WALK_INTERVAL",
-    "WALK_TO_BUS", "WORD_TO_SIGNAL",
+    "RECORD_TO_WALK", "RESIDUAL_LATENCY", "RING_SUMS", "ROW_GRANT", "ROW_LATENCY", "ROW_SETTLING", "ROW_TO_SIGNAL",
+    "RUNS_AHEAD", "SEGMENTS", "STORE_TO_BUS", "STORE_WORDS", "SUMS_SAVED", "TABLE_LATENCY", "WALK_CYCLES",
+    "WALK_INTERVAL", "WALK_TO_BUS", "WORD_TO_SIGNAL",
 ]
 
 QUEUE_LATENCY = 2
@@ -53,6 +53,9 @@ ROW_GRANT = 22
 
 ROW_SETTLING = 3
 """From the step that ends the finding of a row's largest element to the first that reads the row where it is kept."""
+
+ROW_TO_SIGNAL = 19
+"""From a row's entries until out_ready can be taken: those of a sum's, without its way out of the array."""
 
 FRONT_TO_BUS = 5
 """From a load command's start to its first burst: rtl.load.load_front, two queues, rtl.port.window_check,

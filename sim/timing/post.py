@@ -2,13 +2,14 @@
 
 from functools import partial
 
-from tilewright.sim.timing.command_work import PostWork, Windows, post_work, residual_interval
+from tilewright.sim.timing.command_work import PostWork, Windows, post_work, residual_interval, row_work
 from tilewright.sim.timing.event_queue import Event, Process
 from tilewright.sim.timing.latencies import (
     COMMAND_GAP,
     DRAIN_SEEN,
     POST_LATENCY,
     RESIDUAL_LATENCY,
+    ROW_TO_SIGNAL,
     SUMS_SAVED,
     TABLE_LATENCY,
 )
@@ -16,6 +17,9 @@ from tilewright.sim.timing.ledger import Share
 from tilewright.sim.timing.shared import DecodedCommand, Shared
 
 __all__ = ["PostTiming"]
+
+_ROWS = (-1, -1, -1, -1)
+"""The kind of an act.rows, unlike that of every act.run."""
 
 
 class PostTiming:
@@ -46,6 +50,13 @@ class PostTiming:
                 yield from shared.configure(shared.take("post"))
                 continue
             yield from shared.wait(taken, "out_free", "res_ready")
+            if taken.variant == "rows":
+                yield self._drained
+                before = _ROWS
+                shared.take("post")
+                shared.begin("post", taken)
+                yield from self._normalise(taken)
+                continue
             kind = tuple(taken.operands[name] for name in ("residual", "table", "table_slot", "table_first"))
             if kind != before:
                 yield self._drained
@@ -76,6 +87,23 @@ class PostTiming:
         latency = RESIDUAL_LATENCY + residual_interval(shared.machine) if residual else POST_LATENCY
         latency -= SUMS_SAVED[shared.machine.array]
         self._drained = shared.now - 1 + latency + TABLE_LATENCY * table
+        shared.signal(self._drained, taken, "out_ready", "par_free")
+        shared.end("post", self._drained, taken)
+
+    def _normalise(self, taken: DecodedCommand) -> Process:
+        """Compute the softmax of rows, whose time depends on nobody else."""
+        shared, operands = self.shared, taken.operands
+        work = row_work(shared.machine, operands["rows"], operands["length"])
+        self._share = Share({"requantized": work.requantized, "table_read": 2 * work.requantized,
+                             "result_read": work.read, "result_written": work.written})
+        self._begun, self._end = shared.now, Event()
+        shared.scheduler.fire(self._end, shared.now + int(work.cycles[0]) + 1)
+        shared.leave_ports(work, self._end.time)
+        yield self._end
+        shared.ledger.count(self._share, 1, 1)
+        self._share = None
+        shared.leave_ports(None, None)
+        self._drained = shared.now - 1 + ROW_TO_SIGNAL
         shared.signal(self._drained, taken, "out_ready", "par_free")
         shared.end("post", self._drained, taken)
 

@@ -326,14 +326,15 @@ class Program:
         mantissa, shift = rng.randrange(1 << 23, 1 << 24), rng.randint(14, 18)
         words = [int.from_bytes(b"".join(map(bytes, self.tables))[4 * k:4 * k + 3], "little")
                  for k in range(64 * TABLES)]
-        softmax = RowSoftmax(tuple(words), mantissa, shift)
+        softmax = RowSoftmax(tuple(words), mantissa, shift, clamp["zero_point"])
         start, low = self.start(number), rng.randint(-128, 127 - MOST_BELOW)
         content = bytearray(rng.randint(low, low + MOST_BELOW) & 255 for _ in range(REGION))
         offset, before = rng.randint(0, REGION - rows * length), bytes(content)
         for row in range(rows):
             here = slice(offset + row * length, offset + (row + 1) * length)
             levels = [(each ^ 128) - 128 for each in content[here]]
-            content[here] = bytes(level & 255 for level in softmax_row(levels, softmax, **clamp))
+            content[here] = bytes(level & 255 for level in softmax_row(
+                levels, softmax, low=clamp["low"], high=clamp["high"]))
         self.content[start:start + REGION] = content
         self.steps.append([])
         run = RowsRun(number, rows, length, before, bytes(content), rng.random() < 0.5)

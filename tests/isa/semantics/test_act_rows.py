@@ -35,14 +35,14 @@ def as_machine(softmax, x, zero_point=-128):
 def test_rows_are_normalised_where_they_lie(name, rows, length):
     rng = np.random.default_rng(length)
     machine = replace(preset(name), row_unit=True)
-    softmax, base = RowSoftmax.of(float(np.float32(0.05)), 1 / 256), 37
+    softmax, base = RowSoftmax.of(float(np.float32(0.05)), 1 / 256, CLAMP["zero_point"]), 37
     engine = engine_of(machine)
     engine.state.results[:] = rng.integers(-128, 128, machine.result_bytes).astype(np.int8)
     engine.state.tables.reshape(-1).view("<u4")[:] = np.array(softmax.table) | 0x5A << 24   # the upper byte is idle
     expected = engine.state.results.copy()
     for row in range(rows):
         here = slice(base + row * length, base + (row + 1) * length)
-        expected[here] = softmax_row(expected[here].tolist(), softmax, **CLAMP)
+        expected[here] = softmax_row(expected[here].tolist(), softmax, low=CLAMP["low"], high=CLAMP["high"])
     run(engine, ("act.set_clamp", CLAMP), ("act.set_rows", {"mantissa": softmax.mantissa, "shift": softmax.shift}),
         ("act.rows", {"base": base, "length": length, "rows": rows}))
     np.testing.assert_array_equal(engine.state.results, expected)
@@ -81,10 +81,10 @@ def test_a_factor_is_the_quotient_cut_off_behind_24_bits(mantissa, total):
 @pytest.mark.parametrize("scale", [1e-5, 0.003, 0.07, 3.0])
 def test_whole_arrays_are_computed_as_single_rows(scale):
     rng = np.random.default_rng(3)
-    softmax = RowSoftmax.of(float(np.float32(scale)), float(np.float32(1 / 255)))
+    softmax = RowSoftmax.of(float(np.float32(scale)), float(np.float32(1 / 255)), 3)
     for length in (1, 2, 63, 500):
         x = rows_of(rng, 6, length, "wide")
-        expected = [softmax_row(row.tolist(), softmax, zero_point=3, low=-128, high=127) for row in x]
+        expected = [softmax_row(row.tolist(), softmax) for row in x]
         np.testing.assert_array_equal(as_machine(softmax, x, 3), expected)
 
 

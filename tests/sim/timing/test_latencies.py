@@ -16,6 +16,7 @@ from tilewright.rtl.port.semaphores import Semaphores
 from tilewright.rtl.port.window_check import WindowCheck
 from tilewright.rtl.post.post import PostUnit
 from tilewright.rtl.post.residual_stage import ResidualStage
+from tilewright.rtl.post.row_unit import RowUnit
 from tilewright.rtl.store.status_record import StatusRecord
 from tilewright.rtl.store.store import RUNS, StoreUnit
 from tilewright.rtl.stream.commands import CommandQueue
@@ -23,6 +24,7 @@ from tilewright.sim.timing import latencies
 from tilewright.sim.timing.command_work import residual_interval
 
 MACHINES = {array: Machine(array=array) for array in ARRAYS}
+LANE = Machine(post_lanes=1)
 FITTED = {"BURST_TO_ROOM", "RECORD_MARGIN", "OWN_UNIT_LATENCY"}
 """Values of the model that are no constant of a component; bursts and an extension's unit are held in RTL."""
 
@@ -42,6 +44,10 @@ def test_latencies_are_those_of_the_components():
         "POST_LATENCY": PostUnit.LATENCY + signal,
         "RESIDUAL_LATENCY": PostUnit.RESIDUAL_LATENCY + signal,
         "TABLE_LATENCY": PostUnit.TABLE_LATENCY,
+        "ROW_LATENCY": RowUnit.latency_of(LANE),
+        "ROW_GRANT": RowUnit.granted_of(LANE),
+        "ROW_SETTLING": RowUnit.SETTLING,
+        "ROW_TO_SIGNAL": PostUnit.VALUE_LATENCY + PostUnit.POOL_LATENCY + signal,
         "FRONT_TO_BUS": LoadUnit.REQUEST_LATENCY + WindowCheck.LATENCY + AxiReader.LATENCY,
         "WORD_TO_SIGNAL": LoadUnit.SIGNAL_LATENCY + Semaphores.LATENCY,
         "SEGMENTS": LoadUnit.SEGMENTS,
