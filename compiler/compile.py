@@ -21,6 +21,7 @@ from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network, Ten
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.memory_map import MemoryPlan, plan_memory
 from tilewright.compiler.network.options import BEST, Options
+from tilewright.compiler.network.row_layers import with_row_layers
 from tilewright.compiler.onnx.reader import self_contained
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.alike_layers import plan_once
@@ -192,7 +193,8 @@ def fit_network(network: Network, machine: Machine, options: Options = BEST) -> 
     CompileError
         If a layer does not fit even so, or the host core cannot compute it.
     """
-    network = with_float_bytes(with_flat_tables(split_units(network, machine), machine), machine)
+    network = with_row_layers(split_units(network, machine), machine)
+    network = with_float_bytes(with_flat_tables(network, machine), machine)
     network = with_matrix_images(with_factor_images(network, machine), machine)
     try:
         return network, _plan_network(network, machine, options)
@@ -241,6 +243,7 @@ def layer_comment(plan: LayerPlan) -> str:
     kernel += f", {layer.groups} groups" if layer.groups > 1 and layer.kind == "conv" else ""
     kernel += f", plus {layer.residual.tensor}" if layer.residual else ""
     kernel += ", value table" if layer.table is not None else ""
+    kernel += ", softmax of each pixel's channels" if layer.rows is not None else ""
     kernel += f", max pool {layer.pool.kernel[0]}x{layer.pool.kernel[1]}" if layer.pool else ""
     return "\n".join((
         ", ".join(layer.onnx_nodes) or layer.name,

@@ -235,6 +235,8 @@ def fused(layer: Layer) -> tuple[str, ...]:
         found.append(f"clamp {bounds.low} … {bounds.high}")
     if layer.table is not None:
         found.append("table")
+    if layer.rows is not None:
+        found.append("softmax")
     if layer.pool and layer.kind != "pass":
         kernel, strides = layer.pool.kernel, layer.pool.strides
         found.append(f"max pool {kernel[0]}x{kernel[1]} / {strides[0]}")

@@ -19,7 +19,7 @@ MOST_PLANS = 1024
 """Plans that are remembered; when there are more, all are forgotten."""
 
 _VALUES = {"name", "onnx_nodes", "input", "output", "also", "exact", "weights", "bias", "requantisation", "residual",
-           "factor", "table", "pad_value"}
+           "factor", "table", "rows", "pad_value"}
 """Fields of a layer on which no plan depends, but for whether they are there and alike for all channels."""
 
 _GEOMETRY = tuple(field.name for field in fields(Layer) if field.name not in _VALUES)
@@ -35,6 +35,7 @@ def geometry(layer: Layer) -> Hashable:
     """Return the properties that layers with the same plan have in common."""
     return (*(getattr(layer, name) for name in _GEOMETRY), layer.weights is None, layer.residual is None,
             layer.factor is None, layer.factor is not None and bool(layer.factor.parameters), layer.table is None,
+            layer.rows is None,
             alike(layer), layer.weights.tobytes() if layer.weights is not None and len(layer.weight_parts) > 1 else b"")
 
 

@@ -18,16 +18,17 @@ from tilewright.compiler.plan.footprint import (
     input_bytes,
     parameter_channels,
     result_bytes,
+    table_bytes,
     usable_words,
 )
 from tilewright.compiler.plan.problem import Problem, Tiling, turns_round
 from tilewright.compiler.plan.tiles import Tile, block_rows, strip, whole_tile
-from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
+from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = [
     "HANDOVER", "TURNAROUND", "Cost", "Room", "Transfers", "array_cycles", "compute_cycles", "input_cycles",
-    "load_transfers", "mac_cycles", "output_cycles", "post_cycles", "price", "slots_of", "store_cycles", "tiles_of",
-    "weight_transfers",
+    "load_transfers", "mac_cycles", "output_cycles", "post_cycles", "price", "row_cycles", "slots_of", "store_cycles",
+    "tiles_of", "weight_transfers",
 ]
 
 _STEP_OVERHEAD = 8
@@ -36,6 +37,9 @@ _STEP_OVERHEAD = 8
 Chosen by trial on the fast engine, of 0, 4, 6, 8, 12, 20 and 30: for LeNet-5 (base, large), VGG16 and ResNet18 (both
 sizes), and ResNet50 at 64x64 (base, large), 8 beats 30 everywhere, by 3 % on the smallest and 0.01 % on the largest.
 """
+
+_ROW_CYCLES, _ROWS_OVERHEAD = 25, 80
+"""Of a row of few elements, and of the first and last row of a step, on `base`; lanes change them by a cycle or two."""
 
 _RUN_OVERHEAD = 1
 """Bus cycles lost per run of bytes."""
@@ -90,14 +94,26 @@ def post_cycles(tiles: int, groups: int, layer: Layer, nest: LoopNest, machine: 
     return vectors
 
 
+def row_cycles(pixels: int, layer: Layer, machine: Machine) -> int:
+    """Return the cycles in which so many pixels' channels become their softmax: two passes, and a division under them.
+
+    The post-processing of the step's sums comes before. Source: ``rtl.post.row_unit``.
+    """
+    if layer.rows is None:
+        return 0
+    passes = 2 * -(-layer.out_shape[0] // machine.post_lanes)
+    return pixels * max(passes, _ROW_CYCLES) + passes + _ROWS_OVERHEAD
+
+
 def compute_cycles(problem: Problem, tile: Tile, block: WeightBlock) -> int:
     """Return the cycles of one step: the slower of array and post-processing."""
     nest, machine = problem.nest, problem.machine
     tiles, groups = slots_of(len(tile.rows.conv), len(tile.columns.conv), block.channels, nest, machine)
     # The last products of second channels follow the command.
     behind = machine.tiles if nest.winograd and machine.pairs_channels else 0
+    rows = row_cycles(len(tile.rows.out) * len(tile.columns.out), problem.layer, machine)
     return _STEP_OVERHEAD + max(mac_cycles(tiles, groups, block.steps, machine) + behind,
-                               post_cycles(tiles, groups, problem.layer, nest, machine))
+                               post_cycles(tiles, groups, problem.layer, nest, machine) + rows)
 
 
 def array_cycles(problem: Problem, copies: Mapping[Tile, int], blocks: tuple[WeightBlock, ...]) -> int:
@@ -196,7 +212,7 @@ def weight_transfers(problem: Problem, tiling: Tiling) -> Transfers:
     """Return the cycles in which weights, parameters and the value table are loaded; the table is not the first."""
     once = sum(number * _block_cycles(problem, block) for block, number in block_sizes(tiling.blocks).items())
     again = not tiling.weights_outer and len(tiling.blocks) > 1
-    table = _bus_cycles(1, TABLE_BYTES, problem.machine) if problem.layer.table is not None else 0
+    table = _bus_cycles(1, table_bytes(problem.layer), problem.machine)
     times = tiling.tiles if again else tiling.rounds
     return Transfers(once * times + table, once // len(tiling.blocks))
 

@@ -10,14 +10,13 @@ from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm, LoopNest, Part, spare_rows
 from tilewright.compiler.plan.tiles import Tile, whole_tile
 from tilewright.isa.limits import WEIGHT_BUS_WORDS
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 
 __all__ = [
-    "REGIONS", "TOKEN_WORDS", "Stretch", "WeightBlock", "WeightBlocks", "block_sizes",
-    "block_words", "blocked_row_step", "can_stay", "held_bytes", "input_bytes", "linear_row_step", "pair_words",
-    "parameter_channels", "parameter_unit", "part_bytes", "resident_parameters", "resident_words", "result_bytes",
-    "ring_space", "tiles_held",
-    "usable_words", "weight_words",
+    "REGIONS", "TOKEN_WORDS", "Stretch", "WeightBlock", "WeightBlocks", "block_sizes", "block_words",
+    "blocked_row_step", "can_stay", "held_bytes", "input_bytes", "linear_row_step", "pair_words", "parameter_channels",
+    "parameter_unit", "part_bytes", "resident_parameters", "resident_words", "result_bytes", "ring_space",
+    "table_bytes", "tiles_held", "usable_words", "weight_words",
 ]
 
 TOKEN_WORDS = 8
@@ -157,6 +156,13 @@ def part_bytes(block: WeightBlock, tile: Tile, layer: Layer, nest: LoopNest) -> 
 def result_bytes(tile: Tile, layer: Layer, channels: int) -> int:
     """Return the result-buffer bytes of ``channels`` of ``tile``."""
     return len(tile.rows.out) * len(tile.columns.out) * channels * layer.value_bytes
+
+
+def table_bytes(layer: Layer) -> int:
+    """Return the bytes of the table memory that a layer takes: a value table, or all of it for the softmax of rows."""
+    if layer.rows is not None:
+        return TABLE_SLOTS * TABLE_BYTES
+    return TABLE_BYTES if layer.table is not None else 0
 
 
 def weight_words(groups: int, steps: int, nest: LoopNest, machine: Machine) -> int:

@@ -63,6 +63,9 @@ __all__ = [
     "plan_chained", "plan_layer", "priced", "problems", "sizes", "whole_kernels",
 ]
 
+_TILES_BESIDE = 4
+"""Tiles of results of a row of pixels that the buffer holds when narrower ones bring nothing."""
+
 _FIRST_ROWS = 2
 """Output rows of a first tile that is made smaller than the others."""
 
@@ -270,8 +273,17 @@ def candidates(problem: Problem) -> Iterator[LayerPlan]:
                 ramped = tuple(Tile(y, tiles[0].columns) for y in height.cuts(rows, _FIRST_ROWS))
                 if _FIRST_ROWS < rows < height.out and can_stay(ramped, problem.layer, problem.nest, problem.machine):
                     yield from (plan for plan in _orders(problem, ramped, fitting) if plan.stays)
-        if found:
+        if found and not _may_store_beside(problem, columns):
             return
+
+
+def _may_store_beside(problem: Problem, columns: int) -> bool:
+    """Tell whether results of narrower tiles may be stored while post-processing works on the next, those of this not.
+
+    Others than the softmax of rows are bound by the array, and wide tiles suit it.
+    """
+    least = columns * problem.layer.out_shape[0]
+    return problem.layer.rows is not None and _TILES_BESIDE * least > problem.machine.result_bytes
 
 
 def sizes(axis: LayerAxis, nest: LoopNest) -> list[int]:
@@ -395,6 +407,8 @@ def _orders(problem: Problem, tiles: tuple[Tile, ...], cuts: list[tuple[WeightBl
 def fits(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...]) -> bool:
     """Tell whether a tile fits the buffers and the operands; only a gap-free input can be loaded in parts."""
     block, nest = blocks[0], problem.nest
+    if problem.layer.rows is not None and block.channels < problem.layer.conv_shape[0]:
+        return False
     if block.holds and slots_of(len(tile.rows.conv), len(tile.columns.conv), block.channels, nest,
                                 problem.machine)[0] > problem.machine.tiles:
         return False

@@ -21,8 +21,9 @@ from tilewright.compiler.network.layers import Layer, Network
 from tilewright.compiler.network.options import BEST
 from tilewright.compiler.plan.algorithms import forms, loop_nests
 from tilewright.compiler.plan.cost import slots_of
+from tilewright.compiler.plan.footprint import table_bytes
 from tilewright.compiler.plan.tiles import axes
-from tilewright.isa.machine import PARAMETER_BYTES, TABLE_BYTES, Machine
+from tilewright.isa.machine import PARAMETER_BYTES, Machine
 
 __all__ = ["Roofline", "layer_roofline", "least_bytes", "roofline_cycles"]
 
@@ -56,7 +57,7 @@ def least_bytes(layer: Layer) -> int:
     seen = math.prod(axis.images * len(axis.cut(0, axis.out).image) for axis in axes(layer))
     tensors = layer.in_shape[0] * seen + math.prod(layer.out_shape) * (2 if layer.residual else 1)
     constants = 0 if layer.weights is None else layer.weights.size + PARAMETER_BYTES * layer.conv_shape[0]
-    return tensors + constants + (TABLE_BYTES if layer.table is not None else 0)
+    return tensors + constants + table_bytes(layer)
 
 
 def roofline_cycles(network: Network, machine: Machine) -> int:

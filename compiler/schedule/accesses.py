@@ -181,6 +181,10 @@ class Reader:
         yield Access("activations", op["base"], op["base"] + op["items"] * op["item_bytes"], write=True)
 
     def _act(self, variant: str, op: _Operands) -> Iterator[Access]:
+        if variant == "rows":
+            yield Access("table", 0, TABLE_SLOTS * TABLE_BYTES)
+            yield Access("results", op["base"], op["base"] + op["rows"] * op["length"], write=True)
+            return
         cfg, window = self.settings["act"], self.settings.get("pool", {})
         rows, width = (window["rows"], window["width"]) if op["pooled"] else (op["rows"], cfg["width"])
         channels = parameters = op["channels"]

@@ -15,7 +15,7 @@ from tilewright.compiler.network.options import Options
 from tilewright.compiler.plan.band_graph import BandGraph
 from tilewright.compiler.plan.band_plans import BandPlanner, Group
 from tilewright.compiler.plan.cost import array_cycles, input_cycles
-from tilewright.compiler.plan.footprint import input_bytes
+from tilewright.compiler.plan.footprint import input_bytes, table_bytes
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.problem import Feed, distinct
 from tilewright.compiler.schedule.chaining import (
@@ -29,7 +29,7 @@ from tilewright.compiler.schedule.chaining import (
 )
 from tilewright.compiler.schedule.channel_blocks import groups_by_blocks
 from tilewright.compiler.schedule.tensor_flow import Flow
-from tilewright.isa.machine import TABLE_SLOTS, Machine
+from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, Machine
 
 __all__ = ["in_bands"]
 
@@ -156,7 +156,7 @@ def _groups(first: int, plans: Sequence[AnyPlan], flow: Flow, planner: BandPlann
         feeds.append([])
         if len(group) > _LONGEST and all(len(each) < 2 for each in feeds):
             return
-        if sum(each.layer.table is not None for each in group) > TABLE_SLOTS:
+        if sum(table_bytes(each.layer) for each in group) > TABLE_SLOTS * TABLE_BYTES:
             return
         graph = BandGraph.of(feeds)
         stored = [not each or flow.needed(first + place, range(first, index + 1)) for place, each in enumerate(feeds)]

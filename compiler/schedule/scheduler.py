@@ -30,6 +30,7 @@ from tilewright.compiler.plan.footprint import (
     resident_parameters,
     resident_words,
     result_bytes,
+    table_bytes,
     usable_words,
 )
 from tilewright.compiler.plan.planner import LayerPlan
@@ -283,7 +284,7 @@ class ProgramScheduler:
     def load_table(self, layer: int) -> None:
         """Load the next value table."""
         need = self.tables.needs[self.tables.loaded]
-        region = self.required(self.tables.take(TABLE_BYTES), "table")
+        region = self.required(self.tables.take(table_bytes(self.plans[need.layer].layer)), "table")
         self.emit(layer, commands.load_weights("table", self.images[need.layer][need.block].table, self.memory.weights,
                                                region, self.machine))
 
@@ -439,6 +440,8 @@ class ProgramScheduler:
         results = commands.finish(plan, tile, block, self.machine, parameters, table, region)
         self.emit(step.layer, chain(sums, results) if not block.beyond else in_stretches(
             computed, tile, there, self.machine, list(sums), list(results)))
+        if plan.layer.rows is not None:
+            self.emit(step.layer, commands.normalise(plan.layer, tile, self.required(table, "table"), region))
         for feed in plan.chip.feeds:
             reader = step.layer + feed.ahead
             if reader in self.late:

@@ -23,7 +23,7 @@ from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 
 __all__ = [
     "Draft", "ResultRuns", "behind", "chunks_of", "compute", "early", "finish", "kernel_steps", "load_input",
-    "load_part", "load_residual", "load_weights", "store",
+    "load_part", "load_residual", "load_weights", "normalise", "store",
 ]
 
 
@@ -353,13 +353,26 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, pa
     if table:
         accesses.append(Access("table", table.start, table.stop))
         yield from _stage(layer, block, machine)
+    mapped = table if layer.rows is None else None
     yield Draft("act", "run",
                 {"base": results.start, "rows": len(tile.rows.conv), "winograd": int(plan.nest.winograd),
                  "parameter_base": parameters.start, "channels": channels,
                  "residual": int(layer.residual is not None), "pooled": int(layer.pool is not None),
-                 "table": int(table is not None), "table_slot": table.start // TABLE_BYTES if table else 0,
+                 "table": int(mapped is not None), "table_slot": mapped.start // TABLE_BYTES if mapped else 0,
                  "table_first": int(layer.table_first), "whole": int(layer.whole)},
                 tuple(accesses))
+
+
+def normalise(layer: Layer, tile: Tile, table: Region, results: Region) -> Iterator[Draft]:
+    """Yield the commands that make of a step's results the softmax of each pixel's channels."""
+    rows, (channels, _, _) = layer.rows, layer.out_shape
+    assert rows is not None
+    yield Draft("act", "set_clamp", {"zero_point": rows.zero_point, "low": -128, "high": 127})
+    yield Draft("act", "set_rows", {"mantissa": rows.mantissa, "shift": rows.shift})
+    yield Draft("act", "rows", {"base": results.start, "length": channels,
+                                "rows": len(tile.rows.out) * len(tile.columns.out)},
+                (Access("table", table.start, table.stop),
+                 Access("results", results.start, results.stop, write=True)))
 
 
 def _stage(layer: Layer, block: WeightBlock, machine: Machine) -> Iterator[Draft]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tilewright.compiler.plan.algorithms import Algorithm
-from tilewright.compiler.plan.footprint import WeightBlock
+from tilewright.compiler.plan.footprint import WeightBlock, table_bytes
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.problem import turns_round
 from tilewright.compiler.plan.tiles import Tile
@@ -187,7 +187,7 @@ def key(kind: Kind, step: TileStep, plan: LayerPlan) -> tuple[int, ...] | None:
     if kind == "parameters":
         return step.layer, block.first_group
     if kind == "table":
-        return (step.layer,) if plan.layer.table is not None else None
+        return (step.layer,) if table_bytes(plan.layer) else None
     return (step.layer, step.block) if plan.nest.algorithm is not Algorithm.POOL else None
 
 

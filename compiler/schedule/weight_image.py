@@ -242,13 +242,15 @@ def pack_parameters(layer: Layer, bias: _Int32) -> bytes:
 
 
 def _pack_table(layer: Layer) -> bytes:
-    """Return the value table, a byte for each int8 value from -128 on; nothing if the layer has none.
+    """Return the value table, a byte for each int8 value from -128 on, or a word for each exponential of rows.
 
     Raises
     ------
     CompileError
         If it is no int8 array of that size.
     """
+    if layer.rows is not None:
+        return np.array(layer.rows.table, "<u4").tobytes()
     if layer.table is None:
         return b""
     table = np.asarray(layer.table)

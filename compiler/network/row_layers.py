@@ -1,0 +1,143 @@
+"""Softmax of levels becomes a layer of the datapath, on a machine with a row unit, wherever its rows lie in one run.
+
+The front end leaves a softmax between quantisations to the host core (`SoftmaxOfLevels`). Its rows are the channels of
+an image's pixels, or elements that lie one behind the other in a tensor of any rank; then a layer passes the tensor
+through the datapath, and the row unit does the rest.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.compiler.kernels.language.c_loops import merged
+from tilewright.compiler.kernels.operators.softmax import rows_of
+from tilewright.compiler.network.core_call import core_call
+from tilewright.compiler.network.layers import (
+    AnyLayer,
+    CoreLayer,
+    Layer,
+    Network,
+    Place,
+    Requantisation,
+    Shape,
+    TensorInfo,
+)
+from tilewright.compiler.network.layout import layout_of
+from tilewright.isa.limits import MAX_BLOCK_CHANNELS, MAX_COLUMNS, MAX_ROW_LENGTH
+from tilewright.isa.machine import Machine
+from tilewright.isa.program import Call, Operand
+from tilewright.isa.row_softmax import RowSoftmax
+
+__all__ = ["longest_row", "with_row_layers"]
+
+_LEAST = 64
+"""Elements below which loading the table takes longer than the host core."""
+
+_COLUMNS = 256
+"""Pixels of a row, at most, where any number will do."""
+
+
+def longest_row(machine: Machine) -> int:
+    """Return the elements of a row that ``machine`` normalises at most: all channels of one act command."""
+    most = min(MAX_ROW_LENGTH, MAX_BLOCK_CHANNELS, machine.parameter_channels, machine.result_bytes)
+    return most // machine.lanes * machine.lanes
+
+
+def with_row_layers(network: Network, machine: Machine) -> Network:
+    """Return ``network`` with the softmaxes that the row unit of ``machine`` can compute as layers of the datapath."""
+    if not machine.normalises_rows:
+        return network
+    tensors = dict(network.tensors)
+    layers = [_on_datapath(layer, network, tensors, machine) for layer in network.layers]
+    return replace(network, layers=tuple(layers), tensors=tensors)
+
+
+def _on_datapath(layer: AnyLayer, network: Network, tensors: dict[str, TensorInfo], machine: Machine) -> AnyLayer:
+    """Return the layer that stands for a softmax, and add its tensors; else ``layer``, with the reason."""
+    if not isinstance(layer, CoreLayer) or layer.op != "SoftmaxOfLevels" or layer.inputs[0] not in tensors:
+        return layer
+    source, target = tensors[layer.inputs[0]], tensors[layer.output]
+    call = core_call(layer, {name: info.of_image for name, info in tensors.items() if name in (
+        source.name, target.name)}, network.constants)
+    softmax = _softmax(call)
+    if softmax is None:
+        return replace(layer, reason="the row unit leaves levels of one type, a level at most 1, and its result "
+                                     "is float or of larger levels")
+    rows = rows_of(call)
+    if rows.length > longest_row(machine):
+        return replace(layer, reason=f"the row unit takes rows of up to {longest_row(machine)} elements, "
+                                     f"and these have {rows.length}")
+    if rows.length * rows.count * source.images < _LEAST:
+        return replace(layer, reason="so few elements cost the host core less than a layer of the datapath")
+    names = _direct(call, source, target) or _views(call, layer, (source, target), network, tensors)
+    if names is None:
+        return replace(layer, reason="the row unit takes rows that lie in one run, and its axis is not the innermost")
+    shape = tensors[names[0]].shape
+    return Layer(name=layer.name, kind="pass", onnx_nodes=layer.onnx_nodes, input=names[0], output=names[1],
+                 in_shape=shape, conv_shape=shape, out_shape=shape, weights=None, bias=np.zeros(shape[0], np.int32),
+                 groups=shape[0], exact=layer.exact, rows=softmax,
+                 requantisation=Requantisation(scale=np.ones(shape[0], np.float32), zero_point=0))
+
+
+def _softmax(call: Call) -> RowSoftmax | None:
+    """Return the numbers of a softmax from int8 to int8; None for others, or of too large levels."""
+    if (call.inputs[0].dtype, call.output.dtype) != ("int8", "int8") or "y_scale" not in call.attrs:
+        return None
+    try:
+        return RowSoftmax.of(call.attrs["scale_value"], call.attrs["y_scale"], call.attrs["y_zero_point"])
+    except ValueError:
+        return None
+
+
+def _direct(call: Call, source: TensorInfo, target: TensorInfo) -> tuple[str, str] | None:
+    """Return the tensors themselves where rows are the channels of their images."""
+    dims = call.inputs[0].dims
+    along = tuple(axis for axis in rows_of(call).along if dims[axis] != 1)
+    if source.shape != target.shape or len(dims) != 4 or along not in ((), (1,)) \
+            or source.shape[0] != rows_of(call).length:
+        return None
+    return source.name, target.name
+
+
+def _views(call: Call, layer: CoreLayer, ends: tuple[TensorInfo, TensorInfo], network: Network,
+           tensors: dict[str, TensorInfo]) -> tuple[str, str] | None:
+    """Return images over the same bytes whose pixels are the rows, which are added; None if there are none."""
+    if any(info.images > 1 and not layout_of(info).whole for info in ends):
+        return None
+    operands = (call.inputs[0], call.output)
+    rows, images = rows_of(call), ends[0].images
+    length, along = merged(tuple(rows.dims[axis] for axis in rows.along), [_steps(each, rows.along)
+                                                                           for each in operands])
+    if length and (len(length) > 1 or along != ((1,), (1,))):
+        return None
+    counts, steps = merged(tuple(rows.dims[axis] for axis in rows.kept), [_steps(each, rows.kept)
+                                                                          for each in operands])
+    if images > 1:      # they lie one behind the other
+        if len(counts) > 1:
+            return None
+        counts, steps = ((counts[0] if counts else 1) * images,), tuple(each or (rows.length,) for each in steps)
+    if len(counts) == 1 and counts[0] > 1:
+        width = next(size for size in range(min(_COLUMNS, counts[0]), 0, -1) if counts[0] % size == 0)
+        counts, steps = (counts[0] // width, width), tuple((width * each[0], each[0]) for each in steps)
+    if len(counts) > 2 or max(counts, default=1) > MAX_COLUMNS:
+        return None
+    height, width = counts if len(counts) == 2 else (1, 1)
+    names = []
+    for info, step, what in zip(ends, steps, ("levels", "results"), strict=True):
+        row_step, pixel_step = step if len(step) == 2 else (rows.length, rows.length)
+        names.append(network.unused_name(f"{layer.name}:{what}"))
+        tensors[names[-1]] = _view(info, names[-1], (rows.length, height, width), (row_step, pixel_step))
+    return names[0], names[1]
+
+
+def _steps(operand: Operand, axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(operand.strides[axis] for axis in axes)
+
+
+def _view(info: TensorInfo, name: str, shape: Shape, steps: tuple[int, int]) -> TensorInfo:
+    """Return an image of ``shape`` over the bytes of a tensor, its rows and pixels ``steps`` apart."""
+    start = info.place
+    place = Place(parent=info.name if start is None else start.parent, offset=0 if start is None else start.offset,
+                  row_step=steps[0], pixel_step=steps[1])
+    return TensorInfo(name=name, shape=shape, scale=info.scale, zero_point=info.zero_point, unsigned=info.unsigned,
+                      place=place)

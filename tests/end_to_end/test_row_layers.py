@@ -1,0 +1,98 @@
+"""Softmax of rows on the row unit: the reference's bits, in the predicted cycles, fewer than the goal for `base`."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support.core_networks import CoreStack, inputs_of
+from tests.support.execute import execute as execute_fast
+from tilewright.compiler.compile import compile_layers, emit_elf, fit_network
+from tilewright.compiler.network.layers import CoreLayer, Layer
+from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.network.row_layers import longest_row
+from tilewright.isa.machine import Machine, MemoryTiming, preset
+from tilewright.runtime.execution.accounting import account
+from tilewright.runtime.execution.engines import execute
+from tilewright.runtime.execution.job import job_of_compiled
+from tilewright.tools.progress import Silence
+
+BASE = replace(preset("base"), name="base with rows", row_unit=True)
+SMALL = Machine(name="small", lanes=2, clusters=1, post_lanes=1, bus_bytes=4, activation_bytes=8192, weight_bytes=8192,
+                result_bytes=2048, parameter_channels=512, array="plain", row_unit=True)
+ATTRS = {"scale_value": float(np.float32(0.05)), "y_scale": 1 / 256, "y_zero_point": -128}
+
+
+def softmaxes(*cases):
+    """Return a network of softmaxes side by side, each of dims, the axis, and perhaps other attributes."""
+    stack = CoreStack((1, 1, 1), seed=1)
+    del stack.tensors["input"]
+    for number, (dims, axis, *more) in enumerate(cases):
+        stack.tensor(f"x{number}", dims, "int8")
+        stack.handed_in.append(f"x{number}")
+        attrs = ATTRS | {"axis": axis, "opset": 13} | (more[0] if more else {})
+        stack.handed_out.append(stack.core("SoftmaxOfLevels", (f"x{number}",), dims, "int8", attrs))
+    return stack.network("softmaxes")
+
+
+CASES = (((1, 65, 4, 13), 1), ((1, 100), 1), ((2, 3, 40), -1), ((1, 33, 1, 7), 1), ((1, 3, 64, 8), 1), ((5, 7, 300), 2))
+
+
+@pytest.mark.parametrize("machine", [BASE, SMALL], ids=lambda machine: machine.name)
+def test_rows_in_rtl(machine, tmp_path):
+    network, timing = softmaxes(*CASES), MemoryTiming.default(machine)
+    compiled, inputs = compile_layers(network, machine, keep_tensors=True), inputs_of(network)
+    assert not any(isinstance(layer, CoreLayer) for layer in compiled.network.layers)
+    job = replace(job_of_compiled(compiled, network.name), elf=emit_elf(compiled, network.name, tmp_path))
+    expected, cycles = run_network(compiled.network, inputs), {}
+    for engine in ("rtl", "fast"):
+        execution = execute(job, engine, inputs, job.lasting, timing, steps=Silence())
+        for output in network.outputs:
+            found = execution.tensors[output.name]
+            np.testing.assert_array_equal(found, expected[output.name], err_msg=f"{engine} {output.name}")
+            assert len(np.unique(found)) > 10
+        cycles[engine] = account(job, engine, timing, execution).cycles
+    assert abs(cycles["fast"] / cycles["rtl"] - 1) <= 0.02, cycles
+
+
+def test_the_host_core_is_a_level_beside_at_most():
+    network = softmaxes(*CASES)
+    inputs = inputs_of(network)
+    ours = execute_fast(compile_layers(network, BASE, keep_tensors=True), inputs)
+    theirs = run_network(network, inputs)
+    for output in network.outputs:
+        difference = np.abs(ours[output.name].astype(int) - theirs[output.name])
+        assert difference.max() <= 1
+        assert np.count_nonzero(difference) <= 2
+
+
+@pytest.mark.parametrize(("length", "most"), [(65, 0.65), (197, 0.45)])
+def test_the_cycles_of_an_element_on_base(length, most):
+    def cycles(rows):
+        network = softmaxes(((1, length, 4, rows), 1))
+        compiled, timing = compile_layers(network, BASE), MemoryTiming.default(BASE)
+        job = job_of_compiled(compiled, network.name)
+        return account(job, "fast", timing, execute(job, "fast", inputs_of(network), job.lasting, timing,
+                                                    steps=Silence())).cycles
+
+    assert cycles(length) <= most * 4 * length * length
+
+
+@pytest.mark.parametrize(("case", "words"), [
+    (((1, 4, 65, 65), 3), ("innermost",)),
+    (((1, longest_row(BASE) + 1, 1, 5), 1), (f"{longest_row(BASE)}", f"{longest_row(BASE) + 1}")),
+    (((1, 8), 1), ("few",)),
+    (((1, 65, 4, 13), 1, {"y_scale": 1.5}), ("larger",)),
+])
+def test_other_rows_stay_on_the_host_core_with_a_reason(case, words):
+    network, _ = fit_network(softmaxes(case), BASE)
+    (layer,) = network.layers
+    assert isinstance(layer, CoreLayer)
+    assert all(word in layer.reason for word in words)
+
+
+def test_a_machine_without_the_unit_leaves_rows_to_the_host_core():
+    network = softmaxes(*CASES)
+    for machine in (preset("nano"), replace(BASE, value_tables=False)):
+        assert all(isinstance(layer, CoreLayer) for layer in fit_network(network, machine)[0].layers)
+    assert all(isinstance(layer, Layer) for layer in fit_network(network, BASE)[0].layers)
