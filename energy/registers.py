@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewright.energy.extension_logic import extension_logic
 from tilewright.energy.register_fit import predicted_registers
-from tilewright.energy.unit_registers import saved_registers
+from tilewright.energy.unit_registers import row_unit_registers, saved_registers
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.isa.extension import ExtendedMachine, unit_of
 from tilewright.isa.machine import PRESETS, UNITS, Machine
@@ -42,6 +42,9 @@ def registers_of(machine: Machine) -> dict[str, int]:
         bare = registers_of(Machine(**{each.name: getattr(machine, each.name) for each in fields(Machine)}))
         block = "sequencer" if unit_of(machine) is not None else "post_processing"
         return bare | {block: bare[block] + extension_logic(machine).registers}
+    if machine.row_unit:    # which no preset and no machine of a fit has
+        bare = registers_of(replace(machine, row_unit=False))
+        return bare | {"post_processing": bare["post_processing"] + row_unit_registers(machine)}
     if machine.array not in _FITTED_ARRAYS:
         return dict(_counted(replace(machine, name="")))
     if (counted := _committed(machine)) is not None:
@@ -66,7 +69,7 @@ def count_fresh(machine: Machine) -> dict[str, int]:
 
 def _whole(machine: Machine) -> Machine:
     """Return the machine with all units, the array of the presets, and as many clusters as that needs."""
-    units: dict[str, Any] = dict.fromkeys(UNITS, True)
+    units: dict[str, Any] = dict.fromkeys(UNITS, True) | {"row_unit": False}
     return replace(machine, array="winograd", clusters=max(machine.clusters, machine.lanes // machine.tiles), **units)
 
 

@@ -45,11 +45,19 @@ LESS = replace(PRESETS["nano"], activation_bytes=4096, weight_bytes=4096, result
     {"value_tables": False, "residual_adder": False, "chaining": False},
     {"array": "inner", "lanes": 8, "post_lanes": 2, "column_reuse": False},
     {"array": "winograd_inner", "lanes": 8, "post_lanes": 2, "parameter_channels": 64},
+    {"row_unit": True},
     pytest.param({"array": "plain", **dict.fromkeys(UNITS, False)}, marks=pytest.mark.slow)],
-    ids=["units", "inner products", "pairs of channels", "all"])
+    ids=["units", "inner products", "pairs of channels", "rows", "all"])
 def test_registers_of_a_machine_that_leaves_out_units_are_near_those_counted(lacking):
     less = replace(LESS, **lacking)
     assert sum(registers_of(less).values()) == pytest.approx(sum(count_fresh(less).values()), rel=0.06)
+
+
+def test_a_row_unit_adds_registers_to_post_processing_alone():
+    for machine in (PRESETS["base"], LESS):
+        less, more = registers_of(machine), registers_of(replace(machine, row_unit=True))
+        assert {block for block in less if less[block] != more[block]} == {"post_processing"}
+        assert more["post_processing"] > less["post_processing"] + 400
 
 
 def test_no_unit_that_is_left_out_adds_registers():

@@ -39,7 +39,7 @@ def found(registers) -> Ablation:
 
 
 def test_each_unit_that_a_machine_has_is_left_out_once():
-    assert list(removals(NANO)) == ["conv23", *(unit.replace("_", " ") for unit in UNITS)]
+    assert list(removals(NANO)) == ["conv23", *(unit.replace("_", " ") for unit in UNITS if getattr(NANO, unit))]
     plain = removals(NANO)["conv23"]
     assert (plain.winograd, "conv23" in removals(plain), "column reuse" in removals(plain)) == (False, False, False)
     assert "conv23.run_without_reuse" in instructions_lost(NANO, plain)
