@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.compiler.network.layers import CoreLayer, Layer, Network, TensorInfo
-from tilewright.compiler.network.part_of_layer import part_of_layer, parts_side_by_side
+from tilewright.compiler.network.parts.part_of_layer import part_of_layer, parts_side_by_side
 from tilewright.compiler.network.reference import run_network
 from tilewright.energy.calibrate.captures import Captured, Workload
 from tilewright.energy.gates.core_waves import SCOPE, flattened

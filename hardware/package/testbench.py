@@ -14,7 +14,7 @@ from tilewright.compiler.compile import Compiled, compile_layers
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, to_memory
-from tilewright.compiler.network.part_of_network import given, slice_network
+from tilewright.compiler.network.parts.part_of_network import given, slice_network
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.errors import InternalError

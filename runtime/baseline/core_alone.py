@@ -25,7 +25,7 @@ from tilewright.compiler.emit.elf import compile_elf
 from tilewright.compiler.network.layers import CoreLayer, Layer, Network
 from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, to_memory
-from tilewright.compiler.network.part_of_layer import core_network, datapath_layers, parts_side_by_side
+from tilewright.compiler.network.parts.part_of_layer import core_network, datapath_layers, parts_side_by_side
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.plan.split_units import without_whole_sums
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName

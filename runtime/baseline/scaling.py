@@ -17,7 +17,7 @@ from math import prod
 from tilewright.compiler.emit.baseline_constants import block_shape, common_shift
 from tilewright.compiler.network.layers import Layer, TensorInfo
 from tilewright.compiler.network.layout import LayerLayouts
-from tilewright.compiler.network.part_of_layer import part_of_layer
+from tilewright.compiler.network.parts.part_of_layer import part_of_layer
 
 __all__ = ["Sampling", "extrapolate", "parts", "sampling", "shape_key"]
 

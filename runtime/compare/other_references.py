@@ -25,7 +25,7 @@ from tilewright.runtime.oracle.comparison import Comparison, compare, compare_ou
 from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
 from tilewright.runtime.oracle.expected_tensors import with_parts
 from tilewright.runtime.oracle.inputs import node_arg
-from tilewright.runtime.oracle.litert_sessions import LITERT_NAMES, LITERT_SETTINGS, LitertName, LitertSession
+from tilewright.runtime.oracle.litert_sessions import LITERT_SETTINGS, LitertName, LitertSession
 from tilewright.runtime.oracle.onnx_runtime import ONNX_RUNTIME_ERRORS
 from tilewright.runtime.oracle.plain_sessions import SETTINGS, PlainName, PlainSession
 from tilewright.tools.files import reason
@@ -158,7 +158,7 @@ class _Other:
     @classmethod
     def of(cls, source: ModelSource, reference: PlainName | LitertName, wanted: Collection[str]) -> "_Other":
         """Return the engine of a reference with the file of ``source``."""
-        if reference in LITERT_NAMES:
+        if reference != "default" and reference != "unfused":
             if source.foreign is None:
                 raise InputError(f"Option --reference {reference} needs a .tflite file that is quantised, and "
                                  f"{source.own_file.name} is none; of ONNX there are integer, default and unfused")

@@ -20,7 +20,7 @@ from tilewright.compiler.compile import compile_layers, emit_elf
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.memory_map import words_of
 from tilewright.compiler.network.options import Options
-from tilewright.compiler.network.part_of_network import given, slice_network
+from tilewright.compiler.network.parts.part_of_network import given, slice_network
 from tilewright.energy.energies import sum_energies
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import Error

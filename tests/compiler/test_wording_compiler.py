@@ -9,7 +9,7 @@ from tilewright.compiler.batch.in_batch import in_batch
 from tilewright.compiler.graph.integer_operators import QAverage
 from tilewright.compiler.kernels.language.expression import constant, variable
 from tilewright.compiler.network.options import Options
-from tilewright.compiler.network.part_of_network import slice_network
+from tilewright.compiler.network.parts.part_of_network import slice_network
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.models import builtin

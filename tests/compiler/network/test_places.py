@@ -13,7 +13,7 @@ from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.layers import CoreLayer, TensorInfo
 from tilewright.compiler.network.memory_map import plan_memory, tensor_bytes
 from tilewright.compiler.network.movements import ConcatMove
-from tilewright.compiler.network.part_of_network import given, slice_network
+from tilewright.compiler.network.parts.part_of_network import given, slice_network
 from tilewright.compiler.network.places import place_tensors
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.plan.planner import DoesNotFitError

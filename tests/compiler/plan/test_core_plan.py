@@ -20,7 +20,7 @@ from tilewright.compiler.kernels.staging import can_be_staged, stage_of, staged_
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import Place
 from tilewright.compiler.network.operands import from_memory, tensor_operand, to_memory
-from tilewright.compiler.network.part_of_network import slice_network
+from tilewright.compiler.network.parts.part_of_network import slice_network
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.races import RaceError, check

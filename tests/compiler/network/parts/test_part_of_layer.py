@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.stacks import Stack
 from tilewright.compiler.network.layers import Layer, Network, Place, TensorInfo
-from tilewright.compiler.network.part_of_layer import part_of_layer, parts_side_by_side
+from tilewright.compiler.network.parts.part_of_layer import part_of_layer, parts_side_by_side
 from tilewright.compiler.network.reference import run_layer, run_network
 
 

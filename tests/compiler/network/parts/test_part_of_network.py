@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.support.onnx_models import ModelBuilder
-from tilewright.compiler.network.part_of_network import slice_network
+from tilewright.compiler.network.parts.part_of_network import slice_network
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.models import builtin
