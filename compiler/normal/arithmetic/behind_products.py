@@ -10,7 +10,7 @@ from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.values import attribute, constant, is_constant, levels_behind, readers, source
 
-__all__ = ["FACTORS", "OFFSETS"]
+__all__ = ["FACTORS", "OFFSETS", "ConvOfLevels", "conv_of_levels", "rescaled"]
 
 _CHANNELS = 1
 _MOST = 127
@@ -19,7 +19,7 @@ _NORMALISATION = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _Product:
+class ConvOfLevels:
     """A convolution of levels by constant levels that one node reads, with its bias as floats."""
 
     node: ir.Node
@@ -28,7 +28,7 @@ class _Product:
     bias: np.ndarray
 
 
-def _product(edit: Edit, value: ir.Value | None) -> _Product | None:
+def conv_of_levels(edit: Edit, value: ir.Value | None) -> ConvOfLevels | None:
     """Return the convolution that makes ``value``; None of another value."""
     node = None if value is None else value.producer()
     if value is None or node is None or node.domain or node.op_type not in ("Conv", "ConvTranspose") \
@@ -41,7 +41,7 @@ def _product(edit: Edit, value: ir.Value | None) -> _Product | None:
         held.levels.shape[1] * attribute(node, "group", 1)
     bias = node.inputs[2] if len(node.inputs) > 2 else None
     real = np.zeros(channels, np.float32) if bias is None else _real(bias)
-    return None if real is None or real.shape != (channels,) else _Product(node, channels, held.levels.ndim, real)
+    return None if real is None or real.shape != (channels,) else ConvOfLevels(node, channels, held.levels.ndim, real)
 
 
 def _real(value: ir.Value | None) -> np.ndarray | None:
@@ -52,7 +52,7 @@ def _real(value: ir.Value | None) -> np.ndarray | None:
     return None if held is None else held.real
 
 
-def _per_channel(value: np.ndarray | None, product: _Product) -> np.ndarray | None:
+def _per_channel(value: np.ndarray | None, product: ConvOfLevels) -> np.ndarray | None:
     """Return a constant beside a convolution's result as one number for each channel; None of another."""
     if value is None or value.dtype != np.float32 or value.ndim > product.rank or not np.isfinite(value).all():
         return None
@@ -71,7 +71,7 @@ def _apply_offsets(edit: Edit) -> int:
 def _offset(edit: Edit, node: ir.Node) -> bool:
     """Make what is added to a convolution, or taken from it, its bias; tell whether there was something."""
     for first, second in ((0, 1), (1, 0))[:1 if node.op_type == "Sub" else 2]:
-        product = _product(edit, node.inputs[first])
+        product = conv_of_levels(edit, node.inputs[first])
         offset = None if product is None else _per_channel(_real(node.inputs[second]), product)
         if product is None or offset is None:
             continue
@@ -114,15 +114,15 @@ def _apply_factors(edit: Edit) -> int:
 
 def _factor(edit: Edit, node: ir.Node) -> bool:
     """Multiply the scales of a convolution's weights by constants behind it; tell whether there were some."""
-    product, found = _product(edit, node.inputs[0]), None
+    product, found = conv_of_levels(edit, node.inputs[0]), None
     if product is not None:
         found = _normalisation(node, product) if node.op_type == "BatchNormalization" else _multiplied(node, product)
-    elif node.op_type == "Mul" and (product := _product(edit, node.inputs[1])) is not None:
+    elif node.op_type == "Mul" and (product := conv_of_levels(edit, node.inputs[1])) is not None:
         found = _multiplied(node, product, 0)
     if product is None or found is None or product.node.op_type != "Conv":
         return False
     factor, offset = found
-    if not _rescaled(edit, product, factor):
+    if not rescaled(edit, product, factor):
         return False
     bias = product.bias.astype(np.float64) * factor + offset
     _with_inputs(product.node, 2, edit.constant(bias.astype(np.float32), f"{node.outputs[0].name}:bias"))
@@ -132,7 +132,7 @@ def _factor(edit: Edit, node: ir.Node) -> bool:
     return True
 
 
-def _multiplied(node: ir.Node, product: _Product, index: int = 1) -> tuple[np.ndarray, np.ndarray] | None:
+def _multiplied(node: ir.Node, product: ConvOfLevels, index: int = 1) -> tuple[np.ndarray, np.ndarray] | None:
     factor = _per_channel(_real(node.inputs[index]), product)
     if factor is None:
         return None
@@ -141,7 +141,7 @@ def _multiplied(node: ir.Node, product: _Product, index: int = 1) -> tuple[np.nd
         return wide if node.op_type == "Mul" else 1 / wide, np.zeros(product.channels)
 
 
-def _normalisation(node: ir.Node, product: _Product) -> tuple[np.ndarray, np.ndarray] | None:
+def _normalisation(node: ir.Node, product: ConvOfLevels) -> tuple[np.ndarray, np.ndarray] | None:
     """Return factor and offset of a BatchNormalization: gain / sqrt(variance + epsilon), and bias - mean of that."""
     values = [_real(each) for each in node.inputs[1:]]
     if attribute(node, "training_mode", 0) or len(node.inputs) != _NORMALISATION \
@@ -154,7 +154,7 @@ def _normalisation(node: ir.Node, product: _Product) -> tuple[np.ndarray, np.nda
         return factor, bias - mean * factor
 
 
-def _rescaled(edit: Edit, product: _Product, factor: np.ndarray) -> bool:
+def rescaled(edit: Edit, product: ConvOfLevels, factor: np.ndarray) -> bool:
     """Give a Conv weights whose scale of each channel is multiplied; tell whether int8 and float32 hold them."""
     weights, maker = product.node.inputs[1], levels_behind(product.node.inputs[1])
     held = of_constant(weights)

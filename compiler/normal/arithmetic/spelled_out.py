@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.rule import Rule
-from tilewright.compiler.normal.values import attribute, constant, is_constant, readers
+from tilewright.compiler.normal.values import attribute, constant, is_constant, is_quantise, readers
 
 __all__ = ["SPELLED_OUT"]
 
@@ -46,8 +46,39 @@ class _Arithmetic:
 
 
 def _apply(edit: Edit) -> int:
-    return sum(_written(edit, node) for node in edit.nodes()
-               if not node.domain and node.op_type == "Round" and node.graph is not None)
+    rewrite = {"Round": _written, "Cast": _cast_back}
+    return sum(rewrite[node.op_type](edit, node) for node in edit.nodes()
+               if not node.domain and node.op_type in rewrite and node.graph is not None)
+
+
+def _cast_back(edit: Edit, node: ir.Node) -> bool:
+    """Put a DQ in the place of a Cast of levels to float, perhaps less a zero point, and a product by a scale."""
+    levels = node.inputs[0]
+    maker = None if levels is None else levels.producer()
+    if levels is None or not is_quantise(maker) or levels.dtype not in (ir.DataType.INT8, ir.DataType.UINT8) \
+            or attribute(node, "to") != int(ir.DataType.FLOAT):
+        return False
+    steps = _Arithmetic(levels, np.float32(1), node)
+    behind, kind = steps.next, levels.dtype.numpy()
+    if behind is not None and behind.op_type == "Sub" and (zero := _whole(behind, 1)) is not None \
+            and np.iinfo(kind).min <= zero <= np.iinfo(kind).max:
+        steps.node, steps.zero = behind, zero
+        behind = steps.next
+    scale = _factor(behind) if behind is not None else None
+    if behind is None or scale is None:
+        return False
+    parameters = [edit.constant(np.asarray(scale), f"{levels.name}:scale"),
+                  edit.constant(np.asarray(steps.zero, kind), f"{levels.name}:zero")]
+    edit.replace(behind, edit.insert(behind, "DequantizeLinear", [levels, *parameters], like=levels.name))
+    return True
+
+
+def _factor(node: ir.Node) -> np.float32 | None:
+    """Return the one positive constant that a node multiplies by; None of another."""
+    value = constant(node.inputs[1]) if node.op_type == "Mul" and len(node.inputs) == 2 else None
+    if value is None or value.dtype != np.float32 or value.size != 1 or not 0 < value.flat[0] < np.inf:
+        return None
+    return np.float32(value.flat[0])
 
 
 def _written(edit: Edit, node: ir.Node) -> bool:
@@ -147,11 +178,7 @@ def _undone(steps: _Arithmetic) -> ir.Node | None:
             return None
         found = readers(node.outputs[0])
         node = found[0] if len(found) == 1 and not found[0].domain else None
-    if node is None or node.op_type != "Mul" or len(node.inputs) != 2:
-        return None
-    value = constant(node.inputs[1])
-    same = value is not None and value.dtype == np.float32 and value.size == 1 and value.flat[0] == steps.scale
-    return node if same else None
+    return node if node is not None and _factor(node) == steps.scale else None
 
 
 def _levels(edit: Edit, steps: _Arithmetic, kind: np.dtype) -> ir.Value:

@@ -14,6 +14,7 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
 from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.normal.arithmetic.behind_products import FACTORS, OFFSETS
+from tilewright.compiler.normal.arithmetic.channel_scales import CHANNELS
 from tilewright.compiler.normal.arithmetic.spelled_out import SPELLED_OUT
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.rule import Rule
@@ -36,7 +37,7 @@ from tilewright.compiler.normal.types import fill_shapes, fill_types
 __all__ = ["RULES", "SHAPED_RULES", "NormalForm", "normalise", "without_integer_operators"]
 
 RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, IMAGES, EXPAND, SPELLED_OUT, PLAIN, CONSTANTS, WEIGHT_LEVELS, BLOCKS,
-                           OFFSETS, FACTORS, BIASES, IDLE,
+                           CHANNELS, OFFSETS, FACTORS, BIASES, IDLE,
                            TURNS, STORAGE, PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
 """In this order, again and again: what makes Q and DQ plain comes before what compares them, and one Q goes before a
 move before another goes inside it."""

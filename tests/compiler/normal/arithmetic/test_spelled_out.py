@@ -88,3 +88,13 @@ def test_a_network_that_is_quantised_in_arithmetic_runs_on_the_datapath():
              node("Conv", ["a", "weights"], "c"), *last]
     proto = model(nodes, {**constants, **others, "w": levels, "ws": np.float32(_RNG.uniform(.001, .002, (8, 1, 1, 1)))})
     assert [layer.kind for layer in assert_layers(proto.SerializeToString()).layers] == ["conv"]
+
+
+@pytest.mark.parametrize("zero_point", [0, 7])
+def test_levels_that_are_cast_and_multiplied_are_dequantised(zero_point):
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], "q"), node("Cast", ["q"], "f", to=_FLOAT),
+             *([node("Sub", ["f", "shift"], "d")] if zero_point else []),
+             node("Mul", ["d" if zero_point else "f", "s"], "y")]
+    constants = {"s": scalar(1 / 32), "z": zero(zero_point), "shift": np.float32(zero_point)}
+    made = operators(_same_values(model(nodes, constants), "spelled out"))
+    assert made == ["QuantizeLinear", "DequantizeLinear"]
