@@ -12,6 +12,7 @@ import onnx
 from onnx import numpy_helper
 
 from tilewright.compiler.control.bounded_loops import LOOPS, unroll_loop
+from tilewright.compiler.control.constant_inputs import constant_inputs
 from tilewright.compiler.control.node_writer import node_name
 from tilewright.compiler.control.recurrent import RECURRENT, unroll_recurrent
 from tilewright.compiler.control.step_limit import NotUnrolledError
@@ -67,10 +68,14 @@ def unrolled(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, StillTh
     found: list[str] = []
     for _ in range(_MOST_ROUNDS):
         refusals.clear()
-        if not (new := _unroll_all(work, refusals)):
-            break
+        new, count = _unroll_all(work, refusals), len(work.graph.node)
         found += new
+        if not new and not refusals:
+            break
         work = _cleaned(work)
+        # What folding has made constant tells the shapes of what follows, and a branch that was chosen is more nodes.
+        if not new and len(work.graph.node) == count:
+            break
     if not found and len(refusals) == sum(map(_is_control, proto.graph.node)):
         return proto, refusals
     form = normalise(work)
@@ -130,7 +135,8 @@ def _unroll_all(proto: onnx.ModelProto, refusals: dict[str, StillThere]) -> list
             if opset < _LEAST_OPSET:
                 raise NotUnrolledError(f"the model's opset, {opset}, cannot be brought to {_OPSET}",
                                        f"export it again with opset {_OPSET}")
-            nodes += _stands_for(_with_outputs_read(node, read), shapes, constants, graph)
+            known = constants | constant_inputs(node, graph, opset, constants)
+            nodes += _stands_for(_with_outputs_read(node, read), shapes, known, graph)
             found.append(f"{node_name(node)} ({node.op_type})")
         except NotUnrolledError as error:
             nodes.append(node)

@@ -101,6 +101,20 @@ def test_weights_are_in_the_model_once_whatever_the_number_of_steps():
     assert sizes[8] - sizes[2] < weights // 16
 
 
+def test_weights_whose_gates_are_put_in_another_order_are_constants():
+    """As torch exports an LSTM to a shape that is not known: slices of its weights, and a concatenation of them."""
+    model = recurrent_model("LSTM", sizes=(5, 2, 64, 64))
+    weights = next(each for each in model.graph.initializer if each.name == "R")
+    weights.name = "stored"
+    for name, first in (("second", 64), ("first", 0), ("others", 128)):
+        bounds = [onnx.numpy_helper.from_array(np.array([each]), f"{name}{which}") for which, each in enumerate(
+            (first, 256 if name == "others" else first + 64, 1))]
+        model.graph.initializer.extend(bounds)
+        model.graph.node.insert(0, onnx.helper.make_node("Slice", ["stored", *(each.name for each in bounds)], [name]))
+    model.graph.node.insert(3, onnx.helper.make_node("Concat", ["second", "first", "others"], ["R"], axis=1))
+    require_same(model)
+
+
 def refused(model):
     with pytest.raises(UnsupportedNodeError, match="recurrent") as caught:
         load(model.SerializeToString())
