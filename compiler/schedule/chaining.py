@@ -293,10 +293,11 @@ def may_stay_on_chip(plans: Sequence[AnyPlan], network: Network) -> frozenset[st
 
 
 def _without_memory(network: Network, layers: Collection[int]) -> frozenset[str]:
-    """Return the tensors that ``layers`` write, and those that consist of nothing else."""
+    """Return the tensors that ``layers`` write, those that consist of nothing else, and what else lies in these."""
     tensors = network.tensors
     written = {name for index in layers for name in network.layers[index].writes}
     stored = {root_of(tensors[name]) for index, layer in enumerate(network.layers) for name in layer.writes
               if index not in layers}
     given = {root_of(info) for info in network.inputs}
-    return frozenset(written | {root_of(tensors[name]) for name in written} - stored - given)
+    found = written | {root_of(tensors[name]) for name in written} - stored - given
+    return frozenset(found | {name for name, info in tensors.items() if root_of(info) in found})

@@ -166,6 +166,7 @@ def quantise(builder: GraphBuilder, operator: TfliteOperator) -> None:
     if not x.is_levels:
         if x.dtype != "float32":
             raise operator.refusal(f"its input is {x.dtype}", "convert the model with int8")
+        builder.near(operator, "it divides floats by the scale, where LiteRT multiplies by 1 / scale")
         builder.put_real(operator.outputs[0], builder.stored(operator.inputs[0]))
         return
     lowest = {"int8": -128, "uint8": 0}

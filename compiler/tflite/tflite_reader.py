@@ -6,7 +6,9 @@ requantisation is ONNX Runtime's. Where an operator's is not, its numbers are ch
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
+import numpy as np
 import onnx
 
 from tilewright.compiler.errors import UnsupportedNodeError, raise_all
@@ -17,7 +19,7 @@ from tilewright.compiler.tflite import two_operands as pairs
 from tilewright.compiler.tflite import weighted_sums as products
 from tilewright.compiler.tflite.flat_file import read_file
 from tilewright.compiler.tflite.graph_builder import GraphBuilder
-from tilewright.compiler.tflite.tensors import TfliteOperator
+from tilewright.compiler.tflite.tensors import TfliteModel, TfliteOperator
 
 __all__ = ["OPERATORS", "TFLITE_NOTE", "onnx_of_tflite"]
 
@@ -92,7 +94,7 @@ def onnx_of_tflite(content: bytes, subject: str, name: str) -> tuple[onnx.ModelP
     CompileError
         If the file is damaged or too large, or has what is not compiled; the message names operator and tensor.
     """
-    model = read_file(content, subject)
+    model = _with_constants(read_file(content, subject))
     raise_all([_refusal(operator) for operator in model.operators if operator.kind not in OPERATORS])
     builder = GraphBuilder(model)
     for operator in model.operators:
@@ -100,6 +102,26 @@ def onnx_of_tflite(content: bytes, subject: str, name: str) -> tuple[onnx.ModelP
             raise operator.refusal("it has no input or no output", "convert the model again")
         OPERATORS[operator.kind](builder, operator)
     return builder.finished(name), (TFLITE_NOTE, *builder.notes)
+
+
+def _with_constants(model: TfliteModel) -> TfliteModel:
+    """Return the model with what DEQUANTIZE makes of constants as constants: weights of fewer bits than float32."""
+    tensors, left = list(model.tensors), []
+    for operator in model.operators:
+        x = tensors[operator.inputs[0]] if operator.kind == "DEQUANTIZE" and operator.has(0) else None
+        if x is None or x.data is None or len(operator.outputs) != 1 or operator.outputs[0] in model.outputs:
+            left.append(operator)
+            continue
+        y = tensors[operator.outputs[0]]
+        if x.shape != y.shape or y.dtype != "float32" or x.dtype not in ("int8", "uint8", "float16", "float32"):
+            raise operator.refusal(f"its input is {x.dtype} of {list(x.shape)} and its output {y.dtype} of "
+                                   f"{list(y.shape)}", "convert the model again")
+        values = x.data.astype(np.float32)
+        if x.scales.size:
+            along = [-1 if axis == x.axis and x.scales.size > 1 else 1 for axis in range(max(len(x.shape), 1))]
+            values = (values - x.zeros.astype(np.float32).reshape(along)) * x.scales.reshape(along)
+        tensors[y.index] = replace(y, data=values.astype(np.float32).reshape(y.shape))
+    return replace(model, tensors=tuple(tensors), operators=tuple(left))
 
 
 def _refusal(operator: TfliteOperator) -> UnsupportedNodeError:

@@ -53,7 +53,8 @@ def convolution(builder: GraphBuilder, operator: TfliteOperator) -> None:
     """Add a CONV_2D: weights (outputs, height, width, inputs of a group)."""
     weights = constant_of(builder, operator, 1, "weight")
     x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
-    if weights.ndim != 4 or len(x.shape) != 4 or not weights.size or x.shape[3] % weights.shape[3] \
+    if weights.ndim != 4 or len(x.shape) != 4 or len(y.shape) != 4 or not weights.size \
+            or not x.shape[3] or x.shape[3] % weights.shape[3] \
             or weights.shape[0] % (x.shape[3] // weights.shape[3]) or weights.shape[0] != y.shape[-1]:
         raise operator.refusal(f"its weights have the shape {list(weights.shape)} and its input {list(x.shape)}",
                                "convert the model again")
@@ -66,7 +67,8 @@ def depthwise(builder: GraphBuilder, operator: TfliteOperator) -> None:
     """Add a DEPTHWISE_CONV_2D: weights (1, height, width, channels · multiplier)."""
     weights = constant_of(builder, operator, 1, "weight")
     x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
-    if weights.ndim != 4 or weights.shape[0] != 1 or not weights.size or len(x.shape) != 4 or not x.shape[3] \
+    if weights.ndim != 4 or weights.shape[0] != 1 or not weights.size or len(x.shape) != 4 or len(y.shape) != 4 \
+            or not x.shape[3] \
             or weights.shape[3] % x.shape[3] or weights.shape[3] != y.shape[-1]:
         raise operator.refusal(f"its weights have the shape {list(weights.shape)} and its input {list(x.shape)}",
                                "convert the model again")
@@ -78,8 +80,8 @@ def transposed_convolution(builder: GraphBuilder, operator: TfliteOperator) -> N
     """Add a TRANSPOSE_CONV: its input comes behind the shape of the result and the weights."""
     weights = constant_of(builder, operator, 1, "weight")
     x, y = builder.tensor(operator.inputs[2]), builder.tensor(operator.outputs[0])
-    if weights.ndim != 4 or len(x.shape) != 4 or len(y.shape) != 4 or weights.shape[3] != x.shape[3] \
-            or weights.shape[0] != y.shape[3]:
+    if weights.ndim != 4 or not weights.size or len(x.shape) != 4 or len(y.shape) != 4 \
+            or weights.shape[3] != x.shape[3] or weights.shape[0] != y.shape[3]:
         raise operator.refusal(f"its weights have the shape {list(weights.shape)} and its input {list(x.shape)}",
                                "convert the model again")
     strides = int(operator.options["StrideH"]), int(operator.options["StrideW"])
@@ -136,7 +138,7 @@ def _bias(builder: GraphBuilder, operator: TfliteOperator, data: int, position: 
     values = constant_of(builder, operator, position, "bias").reshape(-1)
     x, weights, y = (builder.tensor(index) for index in (operator.inputs[data], operator.inputs[1],
                                                          operator.outputs[0]))
-    if values.size != y.shape[-1]:
+    if not y.shape or values.size != y.shape[-1]:
         raise operator.refusal(f"its bias has {values.size} elements for {y.shape[-1]} channels",
                                "convert the model again")
     if not x.is_levels:

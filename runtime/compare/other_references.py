@@ -158,7 +158,7 @@ class _Other:
     @classmethod
     def of(cls, source: ModelSource, reference: PlainName | LitertName, wanted: Collection[str]) -> "_Other":
         """Return the engine of a reference with the file of ``source``."""
-        if reference != "default" and reference != "unfused":
+        if reference == "litert" or reference == "litert-reference" or reference == "tflm":
             if source.foreign is None:
                 raise InputError(f"Option --reference {reference} needs a .tflite file that is quantised, and "
                                  f"{source.own_file.name} is none; of ONNX there are integer, default and unfused")

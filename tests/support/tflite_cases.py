@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.support.tflite_files import TfliteFile
 
-__all__ = ["CASES", "Maker", "content_of"]
+__all__ = ["CASES", "Maker", "content_of", "float_network"]
 
 Maker = Callable[[TfliteFile, np.random.Generator], tuple[list[int], list[int]]]
 """A function that fills a file and returns its inputs and its outputs."""
@@ -294,3 +294,52 @@ def _residual(file: TfliteFile, rng: np.random.Generator) -> tuple[list[int], li
 
 
 _case("residual block", _residual)
+
+
+def _of_bytes(file: TfliteFile, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """Return a convolution of uint8 by uint8, as TensorFlow Lite's first quantised models have it."""
+    x = file.tensor((1, 8, 8, 4), 0.04, 119, dtype="uint8")
+    weights = file.constant(rng.integers(0, 256, (6, 3, 3, 4)).astype(np.uint8), 0.01, zero=131)
+    bias = file.constant(rng.integers(-900, 900, 6).astype(np.int32), np.float32(0.04) * np.float32(0.01))
+    y = file.tensor((1, 8, 8, 6), 0.09, 101, dtype="uint8")
+    file.operator("CONV_2D", [x, weights, bias], [y], **_SAME)
+    answer = file.tensor((1, 8, 8, 6), 0.09, 101 - 128)
+    file.operator("QUANTIZE", [y], [answer])
+    return [x], [answer]
+
+
+def _with_float_border(file: TfliteFile, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """Return a dense layer of int8 whose model takes and gives floats."""
+    given, x = file.tensor((1, 20), dtype="float32"), file.tensor((1, 20), 0.03, -4)
+    file.operator("QUANTIZE", [given], [x])
+    weights = file.constant(rng.integers(-127, 128, (7, 20)).astype(np.int8), 0.01)
+    y, answer = file.tensor((1, 7), 0.07, 11), file.tensor((1, 7), dtype="float32")
+    file.operator("FULLY_CONNECTED", [x, weights, -1], [y])
+    file.operator("DEQUANTIZE", [y], [answer])
+    return [given], [answer]
+
+
+_case("uint8", _of_bytes)
+_case("float border", _with_float_border)
+
+
+def float_network() -> bytes:
+    """Return a small network of floats, half of its weights in float16: two convolutions, a mean, a dense layer."""
+    file, rng = TfliteFile(), np.random.default_rng(5)
+
+    def constant(*shape: int) -> int:
+        return file.constant(rng.normal(0, 0.3, shape).astype(np.float32))
+
+    x = y = file.tensor((1, 12, 12, 3), dtype="float32", name="image")
+    half = file.constant(rng.normal(0, 0.3, (8, 3, 3, 3)).astype(np.float16))
+    weights = file.tensor((8, 3, 3, 3), dtype="float32")
+    file.operator("DEQUANTIZE", [half], [weights])
+    y = file.tensor((1, 12, 12, 8), dtype="float32")
+    file.operator("CONV_2D", [x, weights, constant(8)], [y], **_SAME, FusedActivationFunction=3)
+    z = file.tensor((1, 6, 6, 8), dtype="float32")
+    file.operator("DEPTHWISE_CONV_2D", [y, constant(1, 3, 3, 8), constant(8)], [z],
+                  **{**_SAME, "StrideW": 2, "StrideH": 2}, DepthMultiplier=1, FusedActivationFunction=1)
+    mean, answer = file.tensor((1, 8), dtype="float32"), file.tensor((1, 5), dtype="float32", name="scores")
+    file.operator("MEAN", [z, file.constant(_ints(1, 2))], [mean], KeepDims=False)
+    file.operator("FULLY_CONNECTED", [mean, constant(5, 8), constant(5)], [answer])
+    return file.content([x], [answer])

@@ -1,0 +1,138 @@
+"""A .tflite file is compiled as it is; what is none, or contradicts itself, is named by operator and tensor."""
+
+import numpy as np
+import pytest
+
+from tests.cli.test_app import refused
+from tests.support.tflite_cases import content_of, float_network
+from tests.support.tflite_files import TfliteFile
+from tilewright.compiler.compile import compile_file, emit_artefact
+from tilewright.compiler.errors import BadModelError, CompileError, UnsupportedModelError, UnsupportedNodeError
+from tilewright.compiler.onnx.reader import read_model
+from tilewright.compiler.onnx.reading_notes import notes_of
+from tilewright.compiler.passes.pass_order import compile_network
+from tilewright.isa.machine import preset
+from tilewright.models import FOLDER, builtin
+from tilewright.runtime.model_source import ModelOrigin, find_model
+from tilewright.runtime.oracle.inputs import random_inputs
+from tilewright.runtime.session import InferenceSession
+from tilewright.tools.progress import Silence
+
+KWS = FOLDER / "mlperf-kws.tflite"
+
+
+@pytest.mark.parametrize("name", ["kws", "resnet8"])
+def test_a_network_takes_the_cycles_of_its_export(name):
+    theirs = InferenceSession(builtin(f"mlperf-{name}"))
+    ours = InferenceSession(FOLDER / f"mlperf-{name}.tflite")
+    for session in (theirs, ours):
+        session.run(None, random_inputs(session.job.inputs).arrays)
+    assert ours.report.cycles == theirs.report.cycles
+
+
+def test_a_compiled_file_runs_on_its_own(tmp_path):
+    """Its average is read by another quantisation than it was written with, and stays on chip."""
+    folder = emit_artefact(compile_file(KWS, preset("base")), find_model(str(KWS), Silence()).path,
+                           tmp_path / "kws").folder
+    given = np.random.default_rng(2).integers(-128, 128, (1, 49, 10, 1)).astype(np.int8)
+    found = [InferenceSession(model).run(None, {"input_1": given})[0] for model in (folder, KWS)]
+    assert np.array_equal(*found)
+
+
+def test_floats_are_quantised_and_constants_in_half_precision_are_read(tmp_path):
+    path = tmp_path / "net.tflite"
+    path.write_bytes(float_network())
+    samples = tmp_path / "samples.npz"
+    np.savez(samples, image=np.random.default_rng(1).normal(0, 1, (8, 12, 12, 3)).astype(np.float32))
+    source = find_model(str(path), Silence(), calibrate=samples)
+    assert source.origin is ModelOrigin.QUANTISED
+    assert {layer.kind for layer in compile_network(source.path).layers} == {"conv", "average"}
+
+
+def test_what_may_differ_is_said_and_nothing_else():
+    def said(name):
+        return [note for note in notes_of(read_model(content_of(name))) if "one level off" in note]
+
+    assert not said("residual block")
+    assert not said("depthwise by 3")
+    assert "SOFTMAX" in said("softmax")[0]
+    assert "RESIZE_BILINEAR" in said("bilinear by 2")[0]
+
+
+def damaged(at, value, name="mlperf-kws"):
+    content = bytearray((FOLDER / f"{name}.tflite").read_bytes())
+    content[at:at + len(value)] = value
+    return bytes(content)
+
+
+@pytest.mark.parametrize("content", [
+    b"\x1c\x00\x00\x00TFL3" + bytes(40), KWS.read_bytes()[:2000], damaged(0, b"\xff\xff\xff\x7f"),
+    b"\x00\x00\x00\x00TFL3",
+], ids=["empty", "cut short", "an offset outside", "nothing"])
+def test_a_damaged_file_is_called_that(content):
+    with pytest.raises(BadModelError, match=r"damaged|contradicts itself"):
+        read_model(content)
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    path = tmp_path / "net.tflite"
+    path.write_bytes(b"\x1c\x00\x00\x00TFL3" + bytes(40))
+    assert "net.tflite" in refused(2, "check", path)
+
+
+def of_one(kind, *, shape=(1, 8), result=(1, 8), options=None, **settings):
+    file = TfliteFile()
+    x, y = file.tensor(shape, 0.1, name="before", **settings), file.tensor(result, 0.1, name="behind", **settings)
+    file.operator(kind, [x], [y], **(options or {}))
+    return file.content([x], [y])
+
+
+@pytest.mark.parametrize(("kind", "why"), [("VAR_HANDLE", "state"), ("SVDF", "not compiled"), ("CUSTOM", "own")])
+def test_an_operator_that_is_not_read_is_named_with_its_place_and_tensor(kind, why):
+    with pytest.raises(UnsupportedNodeError, match=why) as error:
+        read_model(of_one(kind))
+    assert "0: behind" in str(error.value)
+
+
+def test_every_operator_that_is_not_read_is_named():
+    file = TfliteFile()
+    tensors = [file.tensor((1, 8), 0.1) for _ in range(3)]
+    file.operator("SVDF", tensors[:1], tensors[1:2])
+    file.operator("LSTM", tensors[1:2], tensors[2:])
+    with pytest.raises(UnsupportedNodeError) as error:
+        read_model(file.content(tensors[:1], tensors[2:]))
+    assert [each.op for each in (error.value, *error.value.others)] == ["SVDF", "LSTM"]
+
+
+def test_shapes_that_do_not_go_together_are_named():
+    with pytest.raises(CompileError, match="behind"):
+        read_model(of_one("RESHAPE", result=(1, 9)))
+    with pytest.raises(CompileError, match="behind"):
+        read_model(of_one("MAX_POOL_2D", options={"FilterHeight": 2, "FilterWidth": 2, "StrideH": 1, "StrideW": 1}))
+
+
+def test_a_tensor_of_open_extents_is_named():
+    with pytest.raises(UnsupportedModelError, match=r"before.*fixed"):
+        read_model(of_one("RELU", shape=(1, -1)))
+
+
+def test_data_of_another_size_than_the_shape_are_named():
+    file = TfliteFile()
+    x, y = file.tensor((1, 4), 0.1), file.tensor((1, 4), 0.1)
+    short = file.tensor((4,), 0.1, data=np.zeros(3, np.int8), name="short")
+    file.operator("ADD", [x, short], [y])
+    with pytest.raises(BadModelError, match="short"):
+        read_model(file.content([x], [y]))
+
+
+def test_a_tensor_that_nothing_computes_is_named():
+    file = TfliteFile()
+    x, lost, y = file.tensor((1, 4), 0.1), file.tensor((1, 4), 0.1, name="lost"), file.tensor((1, 4), 0.1)
+    file.operator("ADD", [x, lost], [y])
+    with pytest.raises(BadModelError, match="lost"):
+        read_model(file.content([x], [y]))
+
+
+def test_activations_of_16_bits_are_refused():
+    with pytest.raises(CompileError):
+        read_model(of_one("RELU", dtype="int16"))
