@@ -21,7 +21,7 @@ from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network, Ten
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.memory_map import MemoryPlan, plan_memory
 from tilewright.compiler.network.options import BEST, Options
-from tilewright.compiler.network.row_layers import with_row_layers
+from tilewright.compiler.network.rows.row_layers import with_row_layers
 from tilewright.compiler.onnx.reader import self_contained
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.alike_layers import plan_once

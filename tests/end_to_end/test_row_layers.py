@@ -10,7 +10,7 @@ from tests.support.execute import execute as execute_fast
 from tilewright.compiler.compile import compile_layers, emit_elf, fit_network
 from tilewright.compiler.network.layers import CoreLayer, Layer
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.network.row_layers import longest_row
+from tilewright.compiler.network.rows.row_layers import longest_row
 from tilewright.isa.machine import Machine, MemoryTiming, preset
 from tilewright.runtime.execution.accounting import account
 from tilewright.runtime.execution.engines import execute

@@ -1,0 +1,1 @@
+"""Operators along rows as layers of the datapath."""
