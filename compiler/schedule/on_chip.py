@@ -5,8 +5,9 @@ it written too. `sta.linear` and `sta.blocked` put the results between. In a rin
 comes later, where other rows lie at its place before.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from tilewright.compiler.plan.footprint import WeightBlock, blocked_row_step, input_bytes, linear_row_step
 from tilewright.compiler.plan.planner import LayerPlan
@@ -18,22 +19,79 @@ from tilewright.isa.limits import MAX_PIXEL_BYTES
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = [
-    "PLACES", "block_on_chip", "block_space", "blocked", "border", "fill_border", "fill_bottom", "fill_cycles", "keep",
-    "kept_input", "linear", "padding_cycles", "whole_of",
+    "PLACES", "MissingPadding", "block_on_chip", "block_space", "blocked", "border", "fill_border", "fill_bottom",
+    "fill_cycles", "keep", "kept_input", "linear", "padding_cycles", "unit_rows", "whole_of",
 ]
 
 PLACES = 2
 """Places for blocks of channels: one is filled while the other is read."""
 
 
-def fill_border(plan: LayerPlan, region: Region) -> Iterator[Draft]:
-    """Yield the commands that write the padding of a layer whose whole input will lie in ``region``."""
+def fill_border(plan: LayerPlan, region: Region, rows: range | None = None) -> Iterator[Draft]:
+    """Yield the commands that write the padding of a layer whose whole input will lie in ``region``.
+
+    With ``rows`` only that of these stored rows, whole rows of blocks in the blocked layout.
+    """
+    if rows is not None:
+        unit, step = unit_rows(plan), _row_step_of(plan)
+        written = Access("activations", region.start + rows.start // unit * step,
+                         min(region.start + -(-rows.stop // unit) * step, region.stop), write=True)
+        for each in border(whole_of(plan), rows):
+            yield from _fill(plan, region, each, written)
+        return
     part, size = _part(plan), block_space(plan)
     places = [Region(region.start + place * size, region.start + place * size + kept_input(part))
               for place in range(PLACES)] if plan.channels_at_once else [region]
     for place in places:
         for each in _first_padding(part):
             yield from _fill(part, place, each, Access("activations", place.start, place.stop, write=True))
+
+
+@dataclass(slots=True)
+class MissingPadding:
+    """Padding that the inputs of chained layers do not have yet; ``rows`` are stored rows that have it, None for all.
+
+    Of layers that no chain has begun with so far, none has.
+    """
+
+    plans: Mapping[int, LayerPlan]
+    machine: Machine
+    rows: dict[int, int | None] = field(default_factory=dict)
+
+    def begin(self, layer: int, *, bare: bool) -> None:
+        """Take over a layer of a chain, whose input's place is ``bare`` or has the padding already."""
+        self.rows[layer] = 0 if bare else None
+
+    def write(self, layer: int, rows: range | None, region: Region) -> Iterator[Draft]:
+        """Yield the commands that write the padding of some ``rows``, or all, of an input in ``region``."""
+        stored = whole_of(self.plans[layer]).rows.stored
+        self.rows[layer] = None if rows is None or rows.stop >= stored else rows.stop
+        return fill_border(self.plans[layer], region, rows)
+
+    def whole(self, layers: Iterable[int]) -> list[tuple[int, range | None]]:
+        """Return the ``layers`` that lack padding, and the rows that do; None for all."""
+        return [(layer, range(done, whole_of(self.plans[layer]).rows.stored) if done else None)
+                for layer in layers if (done := self.rows.get(layer, 0)) is not None]
+
+    def beside(self, layers: Iterable[int], out: range) -> list[tuple[int, range | None]]:
+        """Return the same for the rows of padding beside rows ``out`` of the results that these ``layers`` read."""
+        found: list[tuple[int, range | None]] = []
+        for layer, left in self.whole(layers):
+            plan, rows = self.plans[layer], whole_of(self.plans[layer]).rows
+            stop = -(-(rows.before + out.stop) // unit_rows(plan)) * unit_rows(plan)
+            if plan.channels_at_once or plan.bands is not None or stop >= rows.before + len(rows.image):
+                # Padding below the image is written with the last rows.
+                found.append((layer, left))
+            elif stop > (done := self.rows.get(layer) or 0):
+                found.append((layer, range(done, stop)))
+        return found
+
+    def share(self, layers: Iterable[int], inputs: int) -> list[tuple[int, range | None]]:
+        """Return as many of the ``layers`` as come before the next of so many ``inputs``, for as much before each."""
+        missing = self.whole(layers)
+        cycles = [padding_cycles(self.plans[layer], self.machine, rows) for layer, rows in missing]
+        before = accumulate([0, *cycles[:-1]]) if cycles else ()
+        return [each for each, written in zip(missing, before, strict=True) if written * inputs < sum(cycles)]
 
 
 def block_on_chip(plan: LayerPlan, block: WeightBlock, kept: Region) -> tuple[LayerPlan, WeightBlock, Region]:
@@ -124,8 +182,15 @@ def _bottom(plan: LayerPlan) -> Iterator[_Rectangle]:
         yield place, 0, len(rows), whole.columns.stored
 
 
-def padding_cycles(plan: LayerPlan, machine: Machine) -> int:
-    """Return the cycles in which the padding of a whole input, or of its ring, is written before anything else."""
+def unit_rows(plan: LayerPlan) -> int:
+    """Return how many stored rows of a layer's input lie in one step of rows."""
+    return BLOCK_SIDE if plan.nest.winograd else 1
+
+
+def padding_cycles(plan: LayerPlan, machine: Machine, rows: range | None = None) -> int:
+    """Return the cycles in which the padding of a whole input, of some stored ``rows``, or of its ring, is written."""
+    if rows is not None:
+        return sum(_cycles(each, plan, machine) for each in border(whole_of(plan), rows))
     places = PLACES if plan.channels_at_once else 1
     return places * sum(_cycles(each, _part(plan), machine) for each in _first_padding(plan))
 
@@ -148,16 +213,18 @@ def _cycles(rectangle: _Rectangle, plan: LayerPlan, machine: Machine) -> int:
     return rows * -(-columns * channels // machine.written_bytes)
 
 
-def border(tile: Tile) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the rectangles of padding of ``tile``: first stored row and column, rows, columns."""
+def border(tile: Tile, within: range | None = None) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the rectangles of padding of ``tile``, ``within`` some rows: first stored row and column, rows, columns."""
+    whole = range(tile.rows.stored) if within is None else within
     rows, columns = tile.rows, tile.columns
     height, width = len(rows.image), len(columns.image)
     for each in ((0, 0, rows.before, columns.stored),
                  (rows.before, 0, height, columns.before),
                  (rows.before, columns.before + width, height, columns.after),
                  (rows.before + height, 0, rows.after, columns.stored)):
-        if each[2] and each[3]:
-            yield each
+        first, stop = max(each[0], whole.start), min(each[0] + each[2], whole.stop)
+        if first < stop and each[3]:
+            yield first, each[1], stop - first, each[3]
 
 
 def _row_step_of(plan: LayerPlan) -> int:

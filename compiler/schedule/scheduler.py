@@ -14,7 +14,7 @@ Layers of a chain (compiler/schedule/chaining.py) hand their results over in the
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
+from itertools import chain
 
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.memory_map import MemoryPlan
@@ -77,9 +77,9 @@ class ProgramScheduler:
     """Writes the program; ``drafts`` are (layer, command) in order.
 
     Every layer has either a plan or a call. ``touched`` is what of the tensors in memory the commands since the last
-    fence read and write. ``kept`` is where the inputs of chained layers lie, by layer, ``bare`` those that have no
-    padding yet, and ``late`` those at whose place something else may lie. ``tokens`` are the places of the words that
-    tell of early loads, by the first layer of a group.
+    fence read and write. ``kept`` is where the inputs of chained layers lie, by layer, and ``late`` those at
+    whose place something else may lie. ``tokens`` are the places of the words that tell of early loads, by the first
+    layer of a group.
     ``opened`` are the layers with computed weights whose first data are loaded: only then are those there.
     """
 
@@ -92,6 +92,8 @@ class ProgramScheduler:
     touched: list[Access] = field(default_factory=list)
     configuration: dict[tuple[str, str], Draft] = field(default_factory=dict)
     steps: tuple[TileStep, ...] = field(init=False)
+    first_steps: dict[int, int] = field(init=False)
+    padding: on_chip.MissingPadding = field(init=False)
     inputs: LoadedRegions = field(init=False)
     weights: LoadedRegions = field(init=False)
     parameters: LoadedRegions = field(init=False)
@@ -99,7 +101,6 @@ class ProgramScheduler:
     results: Ring = field(init=False)
     reserved: dict[int, Region] = field(default_factory=dict)
     kept: dict[int, Region] = field(default_factory=dict)
-    bare: list[int] = field(default_factory=list)
     late: list[int] = field(default_factory=list)
     pieces: deque[Piece] = field(default_factory=deque)
     strips: dict[int, int] = field(default_factory=dict)
@@ -110,6 +111,8 @@ class ProgramScheduler:
     def __post_init__(self) -> None:
         machine = self.machine
         self.steps = steps_of(self.plans, len(self.plans) + len(self.calls))
+        self.padding = on_chip.MissingPadding(self.plans, machine)
+        self.first_steps = {step.layer: step.index for step in reversed(self.steps)}
 
         def loaded(kind: Kind, size: int, alignment: int) -> LoadedRegions:
             return LoadedRegions(Ring(size, alignment), needs_of(kind, self.steps, self.plans))
@@ -193,7 +196,8 @@ class ProgramScheduler:
             return 0
         plan, tile = self.plans[following.layer], tile_of(following, self.plans)
         time = _step_cycles(step, self.plans, self.machine)
-        time -= sum(on_chip.padding_cycles(self.plans[index], self.machine) for index in self.to_fill(following))
+        time -= sum(on_chip.padding_cycles(self.plans[index], self.machine, rows)
+                    for index, rows in self.to_fill(following))
         if not following.first:
             block, problem = block_of(following, self.plans), plan.problem(self.machine)
             if plan.stays:
@@ -293,11 +297,9 @@ class ProgramScheduler:
         plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
         if step.first and plan.chip.output and not plan.chip.input:
             self.begin_chain(step.layer)
-        for index in self.to_fill(step):
-            if index in self.bare:
-                border = on_chip.fill_border(self.plans[index], self.kept[index])
-                self.emit(step.layer, border if plan.bands is None else commands.early(border))
-                self.bare.remove(index)
+        for index, rows in self.to_fill(step):
+            border = self.padding.write(index, rows, self.kept[index])
+            self.emit(step.layer, border if plan.bands is None else commands.early(border))
         if plan.bands is not None:
             if plan.bands.place == 0 and self.inputs.due(step.index):
                 self.load_banded(step)
@@ -386,39 +388,36 @@ class ProgramScheduler:
         ring.cursor = whole.start + places.head
         for index, each in zip(chained, places.inputs, strict=True):
             self.kept[index] = Region(whole.start + each.start, whole.start + each.stop)
-            if each.fresh:
-                self.bare.append(index)
+            self.padding.begin(index, bare=each.fresh)
             if each.late:
                 self.late.append(index)
             else:
                 ring.take(self.kept[index])
 
-    def to_fill(self, step: TileStep) -> list[int]:
-        """Return the layers whose padding must be written before the data of ``step``.
+    def to_fill(self, step: TileStep) -> list[tuple[int, range | None]]:
+        """Return the layers whose padding must be written before the data of ``step``, and in which rows; None for all.
 
         Padding comes before an input that the chain's first layer waits for: that of its readers before the first of
-        these, since results are stored beside it soon; all others' before those behind it, as much of it before each,
-        so that it hides behind the computation: while padding is written nothing is loaded, and no results are stored
-        beside it.
+        these, since results are stored beside it soon, or row by row before those whose results are, if nothing is
+        computed yet; all others' before those behind it, as much of it before each, so that it hides behind the
+        computation: while padding is written nothing is loaded, and no results are stored beside it.
         """
         plan = self.plans[step.layer]
         if not plan.chip.output or plan.chip.input:
             return []
-        chained = groups.chained_to(self.plans, step.layer)
+        padding, chained = self.padding, groups.chained_to(self.plans, step.layer)
         if plan.bands is not None:
-            return chained if step.first else []
+            return padding.whole(chained) if step.first else []
         soon = [step.layer + feed.ahead for feed in plan.chip.feeds]
         if not self.inputs.due(step.index):
-            return soon if step.first else []
+            return padding.whole(soon) if step.first else []
         inputs = sum(need.layer == step.layer for need in self.inputs.needs[self.inputs.loaded:])
-        if step.first:
-            return soon if inputs > 1 else chained
-        bare = [index for index in chained if index in self.bare]
-        if inputs == 1 or not bare:
-            return bare
-        cycles = [on_chip.padding_cycles(self.plans[index], self.machine) for index in bare]
-        before = accumulate([0, *cycles[:-1]])
-        return [index for index, written in zip(bare, before, strict=True) if written * inputs < sum(cycles)]
+        if inputs == 1:
+            return padding.whole(chained)
+        first = self.first_steps[step.layer]
+        hidden = (first > 0 and self.steps[first - 1].layer in self.plans) or plan.holds or plan.stays
+        now = padding.whole(soon) if hidden else padding.beside(soon, tile_of(step, self.plans).rows.out)
+        return now if step.first else now + padding.share([each for each in chained if each not in soon], inputs)
 
     # ---- compute and store
 
