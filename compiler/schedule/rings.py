@@ -1,15 +1,22 @@
 """A buffer used as a ring: regions are taken one after the other, and never from a region that is still needed.
 
 :class:`LoadedRegions` are the regions of what is loaded of one kind, taken in the order of the steps that need them.
+
+What several layers load alike stays on the chip from the first of them to the last, where there is room for it: the
+steps of a recurrence read the same weights, and heads of a detector may. It gets a place of its own at the end of the
+buffer; all else goes round in what is left, which must hold two of the largest.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from tilewright.compiler.plan.footprint import ring_space
+from tilewright.compiler.plan.footprint import block_words, parameter_channels, ring_space
+from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.schedule.steps import Need
+from tilewright.compiler.schedule.weight_image import BlockImage, Span
+from tilewright.isa.machine import TABLE_BYTES, Machine
 
-__all__ = ["LoadedRegions", "Region", "Ring"]
+__all__ = ["Lasting", "LoadedRegions", "Region", "Ring", "content_of", "units_of", "with_lasting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +100,21 @@ class Ring:
 
 @dataclass(slots=True)
 class LoadedRegions:
-    """The loads of one kind: a ring, the needs in order, and the regions of those in use."""
+    """The loads of one kind: a ring, the needs in order, and the regions of those in use.
+
+    ``lasting`` are the regions, outside the ring, of needs that have places of their own.
+    """
 
     ring: Ring
     needs: tuple[Need, ...]
     loaded: int = 0
     regions: dict[int, Region] = field(default_factory=dict)
-    served: int = 0
     recent: list[Region] = field(default_factory=list)
+    lasting: Mapping[int, Region] = field(default_factory=dict)
 
     def current(self, step: int) -> Region | None:
         """Return the region that ``step`` uses, if it has such a need."""
-        return next((self.regions[i] for i in range(self.served, self.loaded)
-                     if self.needs[i].serves(step)), None)
+        return next((region for i, region in self.regions.items() if self.needs[i].serves(step)), None)
 
     def due(self, step: int) -> bool:
         """Tell whether the next need not yet loaded is one of ``step``."""
@@ -117,7 +126,8 @@ class LoadedRegions:
         A load ahead of time must not wait for the array, because those behind it would wait too. With ``around``
         it goes behind regions that stay taken.
         """
-        region = self.ring.allocate(size, but=self.recent if ahead else (), around=around)
+        region = self.lasting.get(self.loaded) or self.ring.allocate(
+            size, but=self.recent if ahead else (), around=around)
         if region is not None:
             self.regions[self.loaded] = region
             self.loaded += 1
@@ -126,8 +136,91 @@ class LoadedRegions:
     def release(self, step: int) -> None:
         """Give back what no step after ``step`` uses."""
         self.recent.clear()
-        while self.served < self.loaded and self.needs[self.served].last <= step:
-            region = self.regions.pop(self.served)
-            self.ring.release(region)
+        for index in [index for index in self.regions if self.needs[index].last <= step]:
+            region = self.regions.pop(index)
+            if index not in self.lasting:
+                self.ring.release(region)
             self.recent.append(region)
-            self.served += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """The needs of a kind with those merged that last, the units of the buffer for the others, and places by need."""
+
+    needs: tuple[Need, ...]
+    left: int
+    places: Mapping[int, tuple[int, int]]
+
+
+def with_lasting(needs: Sequence[Need], content: Callable[[Need], Hashable], size: Callable[[Need], int],
+                 capacity: int) -> Lasting:
+    """Return ``needs`` with one in place of those of the same content.
+
+    Parameters
+    ----------
+    needs
+        Of one kind, in the order of their first steps.
+    content
+        Equal for needs of the same content; None for what is computed.
+    size
+        Units of the buffer that a need takes.
+    capacity
+        Units of the buffer.
+    """
+    alike: dict[Hashable, list[int]] = {}
+    for index, need in enumerate(needs):
+        if not need.among and need.every == 1 and (what := content(need)) is not None:
+            alike.setdefault(what, []).append(index)
+    groups = sorted((group for group in alike.values() if len(group) > 1),
+                    key=lambda group: (1 - len(group)) * size(needs[group[0]]))
+    sizes = [size(need) for need in needs]
+    together = sum(each for need, each in zip(needs, sizes, strict=True) if need.among)
+    kept: dict[int, list[int]] = {}
+    left = capacity
+    for group in groups:
+        inside = {*group, *(index for each in kept.values() for index in each)}
+        largest = max((each for index, each in enumerate(sizes) if index not in inside), default=0)
+        if left - sizes[group[0]] >= max(2 * largest, together):
+            kept[group[0]] = group
+            left -= sizes[group[0]]
+    return _merged(needs, kept, sizes, left) if kept else Lasting(tuple(needs), capacity, {})
+
+
+def _merged(needs: Sequence[Need], kept: Mapping[int, Sequence[int]], sizes: Sequence[int], left: int) -> Lasting:
+    """Return the needs with the first of each group for all of it; places begin at ``left``."""
+    gone = {index for group in kept.values() for index in group[1:]}
+    found: list[Need] = []
+    places: dict[int, tuple[int, int]] = {}
+    start = left
+    for index, need in enumerate(needs):
+        if index in gone:
+            continue
+        if index in kept:
+            members = [needs[each] for each in kept[index]]
+            among = frozenset(step for each in members for step in range(each.first, each.last + 1))
+            places[len(found)] = start, start + sizes[index]
+            start += sizes[index]
+            need = replace(need, last=members[-1].last, among=among)
+        found.append(need)
+    return Lasting(tuple(found), left, places)
+
+
+def units_of(need: Need, plan: LayerPlan, machine: Machine) -> int:
+    """Return the words of weights, the channels of parameters or the bytes of a table that are loaded for a need."""
+    if need.kind == "table":
+        return TABLE_BYTES
+    block = plan.blocks[need.block]
+    if need.kind == "weights":
+        return block_words(block, plan.nest, machine)
+    channels = parameter_channels(block, plan.nest, machine)
+    return channels + -channels % machine.padded_channels
+
+
+def content_of(need: Need, plan: LayerPlan, images: Sequence[BlockImage]) -> tuple[Span, ...] | None:
+    """Return where in the weight image the data of a need lie; None for what layers compute."""
+    factor, image = plan.layer.factor, images[need.block]
+    if need.kind == "table":
+        return (image.table,)
+    if factor is not None and (need.kind == "weights" or factor.parameters):
+        return None
+    return (image.main, image.ninths) if need.kind == "weights" else (image.parameters,)

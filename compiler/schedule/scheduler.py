@@ -21,10 +21,8 @@ from tilewright.compiler.network.memory_map import MemoryPlan
 from tilewright.compiler.plan.cost import compute_cycles, input_cycles, output_cycles
 from tilewright.compiler.plan.footprint import (
     TOKEN_WORDS,
-    block_words,
     held_bytes,
     input_bytes,
-    parameter_channels,
     parameter_unit,
     part_bytes,
     resident_parameters,
@@ -39,7 +37,7 @@ from tilewright.compiler.schedule import groups, on_chip
 from tilewright.compiler.schedule import step_commands as commands
 from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.kept_inputs import lay_out
-from tilewright.compiler.schedule.rings import LoadedRegions, Region, Ring
+from tilewright.compiler.schedule.rings import LoadedRegions, Region, Ring, content_of, units_of, with_lasting
 from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.steps import Kind, Need, TileStep, block_of, needs_of, steps_of, tile_of
 from tilewright.compiler.schedule.stretch_commands import in_stretches
@@ -115,7 +113,13 @@ class ProgramScheduler:
         self.first_steps = {step.layer: step.index for step in reversed(self.steps)}
 
         def loaded(kind: Kind, size: int, alignment: int) -> LoadedRegions:
-            return LoadedRegions(Ring(size, alignment), needs_of(kind, self.steps, self.plans))
+            needs = needs_of(kind, self.steps, self.plans)
+            if kind == "input":
+                return LoadedRegions(Ring(size, alignment), needs)
+            found = with_lasting(needs, lambda need: content_of(need, self.plans[need.layer], self.images[need.layer]),
+                                 lambda need: -(-self.units(need) // alignment) * alignment, size)
+            return LoadedRegions(Ring(found.left, alignment), found.needs,
+                                 lasting={index: Region(*place) for index, place in found.places.items()})
 
         self.inputs = loaded("input", machine.activation_bytes, TILE_BYTES)
         self.weights = loaded("weights", usable_words(machine), 8)
@@ -232,11 +236,11 @@ class ProgramScheduler:
             if token is None:
                 return False
             self.tokens[need.layer] = token
-        words = self.words(need)
+        words = self.units(need)
         if need.block == 0 and len(plan.blocks) > 1:
             self.weights.ring.begin_turns(words)
         if not need.among and self.weights.loaded + 1 < len(self.weights.needs):
-            self.weights.ring.move_up(words, self.words(self.weights.needs[self.weights.loaded + 1]))
+            self.weights.ring.move_up(words, self.units(self.weights.needs[self.weights.loaded + 1]))
         region = self.weights.take(words, ahead=ahead)
         if region is None:
             if need.layer in self.tokens and need.block == 0:
@@ -249,10 +253,9 @@ class ProgramScheduler:
             self.pieces.append(Piece("ninths", image.ninths, ninths))
         return True
 
-    def words(self, need: Need) -> int:
-        """Return the words of a block of weights."""
-        plan = self.plans[need.layer]
-        return block_words(plan.blocks[need.block], plan.nest, self.machine)
+    def units(self, need: Need) -> int:
+        """Return the words, channels or bytes that a need takes of its buffer."""
+        return units_of(need, self.plans[need.layer], self.machine)
 
     def load_piece(self, layer: int, most: int) -> int:
         """Load at most ``most`` bytes of the next piece, and return how many."""
@@ -275,11 +278,10 @@ class ProgramScheduler:
         """Load the next block of parameters."""
         need = self.parameters.needs[self.parameters.loaded]
         plan = self.plans[need.layer]
-        channels = parameter_channels(plan.blocks[need.block], plan.nest, self.machine)
         if need.among and plan.bands is not None and plan.bands.place == need.block == 0:
             self.parameters.ring.make_room(resident_parameters(groups.parts(self.plans, need.layer), self.machine),
                                            self.parameters.recent)
-        region = self.required(self.parameters.take(channels + -channels % self.machine.padded_channels),
+        region = self.required(self.parameters.take(self.units(need)),
                                "parameter")
         source = self.images[need.layer][need.block].parameters
         self.emit(layer, commands.load_weights("parameters", source, self.memory.weights,

@@ -51,16 +51,24 @@ class BlockImage:
 
 
 def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[bytes, dict[int, tuple[BlockImage, ...]]]:
-    """Return the weight image and, by the layers' numbers, where their blocks lie: padded for `ldw`."""
+    """Return the weight image and, by the layers' numbers, where their blocks lie: padded for `ldw`.
+
+    What is alike is there once.
+    """
     parts: list[bytes] = []
+    known: dict[bytes, Span] = {}
     size = 0
 
     def append(data: bytes) -> Span:
         nonlocal size
-        padded = data + bytes(-len(data) % machine.padded_bytes)
-        parts.append(padded)
-        size += len(padded)
-        return Span(size - len(padded), size)
+        if not data:
+            return Span(size, size)
+        if data not in known:
+            padded = data + bytes(-len(data) % machine.padded_bytes)
+            parts.append(padded)
+            known[data] = Span(size, size + len(padded))
+            size += len(padded)
+        return known[data]
 
     places = {}
     for layer, plan in plans.items():
