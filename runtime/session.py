@@ -45,6 +45,7 @@ from tilewright.runtime.oracle.conversion import dequantise_output, is_raw, quan
 from tilewright.runtime.oracle.expected_tensors import inexact_tensors
 from tilewright.runtime.oracle.inputs import NodeArg, check_inputs, node_arg, node_args
 from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
+from tilewright.runtime.state_pairs import check_state, first_state
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.waves.wave import Wave
@@ -163,6 +164,8 @@ class InferenceSession:
             or MemoryTiming.default(self._job.machine)
         self._inputs = node_args(self._job.inputs, self._job.unread)
         self._outputs = node_args(self._job.outputs)
+        self._pairs: dict[str, str] = {}
+        self._state: dict[str, np.ndarray] = {}
         self._report: Report | None = None
         self._tensors: dict[str, np.ndarray] = {}
 
@@ -256,6 +259,29 @@ class InferenceSession:
         """Tensors of the last run, int8 of shape (channels, height, width): the outputs, and all that were kept."""
         return dict(self._tensors)
 
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        """What the next call takes for the inputs that carry state, by input."""
+        return dict(self._state)
+
+    def carry(self, state: Mapping[str, str]) -> None:
+        """Keep state from call to call: by input, the output that it is in the next call, as in ``{"h": "hn"}``.
+
+        Such inputs may be left out of a feed. They are zeros in the first call, and behind `reset`.
+
+        Raises
+        ------
+        InputError
+            If a name is none of the model's, an output is there twice, or the two differ in shape or type.
+        """
+        check_state(state, self._inputs, self._outputs)
+        self._pairs = dict(state)
+        self.reset()
+
+    def reset(self) -> None:
+        """Let the state be zeros, as before the first call."""
+        self._state = first_state(self._pairs, self._inputs)
+
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, npt.ArrayLike],
             run_options: object = None, *, wave: Path | Wave | None = None) -> list[np.ndarray]:
         """Return the named outputs, or all, for inputs given by name.
@@ -292,6 +318,9 @@ class InferenceSession:
         if wave is not None and self._engine != "rtl":
             raise InputError(f"Engine must be rtl to write waveforms, not {self._engine!r}")
         feed = self._read({name: _array(values, self._inputs, name) for name, values in input_feed.items()})
+        check_inputs({name: feed[name] for name in self._pairs.keys() & feed.keys()},
+                     [each for each in self._inputs if each.name in self._pairs and each.name in feed])
+        self._state |= {name: feed.pop(name) for name in self._pairs if name in feed}
         images = batch_size(feed, self._inputs)
         if images > 1:
             require_batches(self._outputs, images)
@@ -311,8 +340,9 @@ class InferenceSession:
         return {name: array for name, array in feed.items() if name not in unread}
 
     def _run(self, feed: Mapping[str, np.ndarray], wave: Wave | None) -> list[np.ndarray]:
-        """Run one image, keep what it has cost, and return all outputs."""
+        """Run one image behind those before, keep what it has cost, and return all outputs."""
         job = self._job
+        feed = {**self._state, **feed}
         quantised = {node_arg(info).name for info in job.inputs if not is_raw(info)}
         check_inputs(feed, self._inputs, {argument.name for argument in self._inputs} - quantised,
                      [each.name for each in job.unread], job.defaults)
@@ -324,6 +354,7 @@ class InferenceSession:
         self._times = execution.times
         self._report = account(job, self._engine, self._memory, execution, self._run_options.pricing)
         outputs = {node_arg(info).name: dequantise_output(info, execution.tensors[info.name]) for info in job.outputs}
+        self._state = {name: outputs[output] for name, output in self._pairs.items()}
         return [outputs[each.name] for each in self._outputs]
 
     def _repr_html_(self) -> str:

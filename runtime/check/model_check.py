@@ -28,7 +28,9 @@ from tilewright.runtime.execution.job import job_of_compiled
 from tilewright.runtime.execution.prediction import predict_layer_cycles
 from tilewright.runtime.float_remarks import float_remarks
 from tilewright.runtime.model_source import ModelSource
+from tilewright.runtime.oracle.inputs import node_args
 from tilewright.runtime.quantise.quantised_model import RangesKind
+from tilewright.runtime.state_pairs import state_remarks
 
 __all__ = ["Check", "CheckedLayer", "MemoryNeeded", "Refusal", "check_model"]
 
@@ -164,15 +166,18 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
         if not refusals:
             raise
         return _refused(model, machine, refusals)
-    cycles, tail = predict_layer_cycles(job_of_compiled(compiled, network.name), design.timing)
+    job = job_of_compiled(compiled, network.name)
+    cycles, tail = predict_layer_cycles(job, design.timing)
     ranges = source.ranges
     noisy = ranges is not None and ranges.kind is RangesKind.NOISE
     layers = _layers(compiled, cycles, tail)
     warnings = (*(source.notes if noisy else () if ranges is None else ranges.remarks),
                  *float_remarks(source, layers), *about_model)
+    states = state_remarks(node_args(job.inputs), node_args(job.outputs))
     return Check(model=model.stem, machine=machine.name, layers=layers, tail_cycles=tail, refusals=(),
                  warnings=warnings, memory=memory,
-                 notes=(*(() if noisy else source.notes), *(str(saved) for saved in (compiled.savings,) if saved)))
+                 notes=(*(() if noisy else source.notes), *(str(saved) for saved in (compiled.savings,) if saved),
+                        *states))
 
 
 def _refused(model: Path, machine: Machine, refusals: list[Refusal]) -> Check:

@@ -10,9 +10,12 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from tilewright.compiler.control.step_names import kinds_of
+from tilewright.compiler.control.step_names import kind_of, kinds_of
 
 __all__ = ["shared_ranges"]
+
+_SHAPED = {"Reshape", "Squeeze", "Unsqueeze", "Identity", "Transpose"}
+"""Operators that give a whole tensor another shape."""
 
 
 def shared_ranges(proto: onnx.ModelProto, feeds: Iterable[Mapping[str, np.ndarray]],
@@ -29,8 +32,23 @@ def shared_ranges(proto: onnx.ModelProto, feeds: Iterable[Mapping[str, np.ndarra
     kinds = kinds_of(dict.fromkeys(name for node in proto.graph.node for name in node.output))
     if not kinds:
         return {}
+    _add_states(proto.graph, kinds)
     return {name: [{"rmin": np.float32(low), "rmax": np.float32(high)}]
             for kind, (low, high) in _measured(proto, kinds, feeds).items() for name in kinds[kind]}
+
+
+def _add_states(graph: onnx.GraphProto, kinds: dict[str, list[str]]) -> None:
+    """Add inputs that are the state before the first step to its kind: so both ends of a state have one scale.
+
+    The quantiser gives what only has another shape the scale of what it reads.
+    """
+    constants = {tensor.name for tensor in graph.initializer}
+    shaped = {value.name: value.name for value in graph.input if value.name not in constants}
+    for node in graph.node:
+        if node.op_type in _SHAPED and node.input[0] in shaped:
+            source = shaped[node.output[0]] = shaped[node.input[0]]
+            if (kind := kind_of(node.output[0])) in kinds and source not in kinds[kind]:
+                kinds[kind].append(source)
 
 
 def _measured(proto: onnx.ModelProto, kinds: Mapping[str, Sequence[str]],
@@ -59,5 +77,5 @@ def _measured(proto: onnx.ModelProto, kinds: Mapping[str, Sequence[str]],
 def _floats(proto: onnx.ModelProto) -> set[str]:
     """Return the names of the float tensors of a model."""
     inferred = onnx.shape_inference.infer_shapes(proto)
-    return {value.name for value in (*inferred.graph.value_info, *inferred.graph.output)
+    return {value.name for value in (*inferred.graph.value_info, *inferred.graph.output, *inferred.graph.input)
             if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT}
