@@ -44,6 +44,9 @@ def _raised(edit: Edit, node: ir.Node) -> int:
         return 0
     data = data_inputs(node)
     sources = [source(each) for each in data]
+    # Of several levels that something moves, what joins them is requantised, whatever is between.
+    if len(data) > 1 and all(_moved_levels(each) for each in data):
+        return 0
     # A requantisation goes before a move, where it is one of the tensor as it was; a choice has it behind.
     if all(sources) and (len(data) > 1 or same_parameters(sources[0], after[0]) or not is_move(node)):
         return 0
@@ -59,6 +62,16 @@ def _raised(edit: Edit, node: ir.Node) -> int:
         node.replace_input_with(index, edit.quantised(value, after[0], node))
         count += 1
     return count
+
+
+def _moved_levels(value: ir.Value | None) -> bool:
+    """Tell whether a value is of levels, as they are or moved."""
+    while value is not None and source(value) is None:
+        node = value.producer()
+        if node is None or not is_move(node) or node.op_type == "Concat":
+            return False
+        value = node.inputs[0]
+    return value is not None
 
 
 def _ends_like(edit: Edit, node: ir.Node, like: ir.Node) -> bool:

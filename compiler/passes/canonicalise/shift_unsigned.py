@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from tilewright.compiler.graph.graph import Graph
-from tilewright.compiler.graph.integer_operators import Bounded
+from tilewright.compiler.graph.integer_operators import Bounded, QTable
 from tilewright.compiler.graph.move_operators import QAlias, QPad
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
@@ -29,7 +31,7 @@ class ShiftUnsigned(Pass):
                 return node.with_(operator=replace(operator, low=operator.low - _SHIFT, high=operator.high - _SHIFT))
             return node
 
-        return _without_copies(graph.mapped(shift).with_tensors(*shifted.values()))
+        return _without_shifts(_without_copies(graph.mapped(shift).with_tensors(*shifted.values())))
 
     def ensures(self, graph: Graph) -> None:
         wrong = [node.name for node in graph.nodes if isinstance(node.operator, Bounded)
@@ -47,4 +49,20 @@ def _without_copies(graph: Graph) -> Graph:
         x, y = graph.tensors[source], graph.tensors[node.output]
         if x.shape == y.shape and x.same_quantisation(y):
             graph = graph.removed(node).replace_all_uses(node.output, source)
+    return graph
+
+
+def _without_shifts(graph: Graph) -> Graph:
+    """Let what makes levels make those of an output, where a table only gave them as the other type."""
+    for node in graph.nodes:
+        operator = node.operator
+        if not isinstance(operator, QTable) or (operator.low, operator.high) != (-_SHIFT, _SHIFT - 1) \
+                or not np.array_equal(operator.table, np.arange(-_SHIFT, _SHIFT)):
+            continue
+        (source,) = node.inputs
+        maker = graph.producer(source)
+        if maker is not None and source not in graph.outputs and graph.only_reader(source) is node \
+                and graph.tensors[source].shape == graph.tensors[node.output].shape:
+            graph = graph.replaced((maker, node), maker.with_(output=node.output,
+                                                              onnx_nodes=maker.onnx_nodes + node.onnx_nodes))
     return graph

@@ -314,3 +314,19 @@ def test_every_rule_says_what_holds_and_why():
         assert rule.says
         assert rule.because
         assert rule.exact == (not rule.because.startswith("NOT exact"))
+
+
+@pytest.mark.parametrize("move", [("Transpose", {"perm": [0, 1, 3, 2]}), ("Reshape", {})])
+def test_levels_that_are_moved_and_joined_are_requantised_where_they_are_joined(move):
+    op, given = move
+    constants = {"s": scalar(.02), "z": zero(), "t": scalar(.05), "shape": np.int64([1, 4, 6, 6])}
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], "q"), node("DequantizeLinear", ["q", "s", "z"], "d"),
+             node(op, ["d", *(["shape"] if op == "Reshape" else [])], "m", **given),
+             node("Concat", ["m", "d"], "c", axis=2),
+             node("QuantizeLinear", ["c", "t", "z"], "cq"), node("DequantizeLinear", ["cq", "t", "z"], "y")]
+    proto = model(nodes, constants)
+    made = normalise(proto).proto
+    np.testing.assert_array_equal(computed(made)[0], computed(proto)[0])
+    joined = next(each for each in made.graph.node if each.op_type == "Concat")
+    scales = {each.output[0]: each.input[1] for each in made.graph.node if each.op_type == "DequantizeLinear"}
+    assert {scales[name] for name in joined.input} == {"s"}
