@@ -8,6 +8,7 @@ import pytest
 from tests.support.core_networks import CoreStack, inputs_of
 from tests.support.execute import execute as execute_fast
 from tilewright.compiler.compile import compile_layers, emit_elf, fit_network
+from tilewright.compiler.kernels.ways_out import way_out
 from tilewright.compiler.network.layers import CoreLayer, Layer
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.network.rows.row_layers import longest_row
@@ -89,6 +90,7 @@ def test_other_rows_stay_on_the_host_core_with_a_reason(case, words):
     (layer,) = network.layers
     assert isinstance(layer, CoreLayer)
     assert all(word in layer.reason for word in words)
+    assert way_out(layer.op, layer.reason) != way_out(layer.op)
 
 
 def test_a_machine_without_the_unit_leaves_rows_to_the_host_core():

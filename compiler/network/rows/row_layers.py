@@ -61,8 +61,8 @@ def _on_datapath(layer: AnyLayer, network: Network, tensors: dict[str, TensorInf
         source.name, target.name)}, network.constants)
     softmax = _softmax(call)
     if softmax is None:
-        return replace(layer, reason="the row unit leaves levels of one type, a level at most 1, and its result "
-                                     "is float or of larger levels")
+        return replace(layer, reason="the row unit leaves levels of its input's type, each less than 1, and its "
+                                     "result is float or of larger levels")
     rows = rows_of(call)
     if rows.length > longest_row(machine):
         return replace(layer, reason=f"the row unit takes rows of up to {longest_row(machine)} elements, "
