@@ -90,8 +90,9 @@ def _add_counted(blocks: Mapping[str, dict[str, float]], machine: Machine, targe
 
 
 def _beyond(machine: Machine, ranges: Mapping[str, tuple[int, int]]) -> tuple[str, ...]:
-    """Return the parameters that lie outside those of the machines that were synthesised."""
-    return tuple(name for name, (least, most) in ranges.items() if not least <= getattr(machine, name) <= most)
+    """Return the parameters that lie outside those of the machines that were synthesised, none of which had rows."""
+    found = tuple(name for name, (least, most) in ranges.items() if not least <= getattr(machine, name) <= most)
+    return (*found, "row_unit") if machine.normalises_rows else found
 
 
 @cache

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
+from tilewright.isa.limits import MAX_ROW_LENGTH
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 
 __all__ = [
@@ -65,6 +66,8 @@ def _buffers(machine: Machine) -> Iterable[MacroMemory]:
                       bus)
     yield MacroMemory("post: parameters and tables", machine.post_lanes if machine.value_tables else 0,
                       TABLE_SLOTS * TABLE_BYTES // machine.bus_bytes, 8 * machine.bus_bytes)
+    yield MacroMemory("post: control", int(machine.normalises_rows), (MAX_ROW_LENGTH + 1) // machine.post_lanes,
+                      8 * machine.post_lanes)
 
 
 def _queues(machine: Machine) -> Iterable[MacroMemory]:
