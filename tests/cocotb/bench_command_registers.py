@@ -15,11 +15,12 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from tilewright.isa.assembler import command as make
 from tilewright.isa.assembler import encode_word
 from tilewright.isa.command_port import BY_REGISTER, REFUSED
-from tilewright.isa.encoding import INSTRUCTIONS
+from tilewright.isa.lacking import variants_of
+from tilewright.isa.machine import preset
 
 STALL, COUNT = float(os.environ["STALL"]), int(os.environ["COUNT"])
 DEPTH = 8
-VARIANTS = [(i, v) for i in INSTRUCTIONS for v in i.variants]
+VARIANTS = variants_of(preset("base"))
 FENCE = encode_word(make("sta", "fence"), 0, 0)
 FENCE_BITS = 7 << 29 | 7 << 12
 REFUSED_WORDS = [0, 0xFFFFFFFF, 0x0000002B, 0x0000000B | 7 << 12, FENCE | 1 << 25, FENCE & ~0x7F | 0x5B]

@@ -15,13 +15,14 @@ from cocotb.triggers import ReadOnly, RisingEdge, Timer
 
 from tilewright.isa.assembler import command as make
 from tilewright.isa.assembler import encode_word
-from tilewright.isa.encoding import INSTRUCTIONS
+from tilewright.isa.lacking import variants_of
+from tilewright.isa.machine import preset
 
 CSRRW, OTHER_CUSTOM = 0x30001073, 0x0000002B
 FENCE = encode_word(make("sta", "fence"), 0, 0)
 FENCE_CODES = (6, 7, 0)
 FAULT_CODE = 3
-VARIANTS = [(i, v) for i in INSTRUCTIONS for v in i.variants if v.unit != "host"]
+VARIANTS = [(i, v) for i, v in variants_of(preset("base")) if v.unit != "host"]
 NOT_OURS = [
     CSRRW, OTHER_CUSTOM, 0xFFFFFFFF, 0x0000000B | 7 << 12,   # a CSR access, another space, nothing, funct3 7
     0x0000000B | 1 << 7,                                     # rd = x1

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.fuzz.machine_code import Expected, Word
+from tests.fuzz.machine_code import MACHINE, Expected, Word
 from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.counters import (
     FAULTS,
@@ -18,7 +18,8 @@ from tilewright.isa.counters import (
     ZERO_COUNT,
 )
 from tilewright.isa.counts import COUNTS
-from tilewright.isa.encoding import INSTRUCTIONS, EncodingError, Field, Instruction, Variant
+from tilewright.isa.encoding import EncodingError, Field, Instruction, Variant
+from tilewright.isa.lacking import variants_of
 
 __all__ = ["CAUSES", "Monitor", "Point", "classes", "named", "points"]
 
@@ -53,8 +54,8 @@ class Point:
 
 
 def named() -> Iterator[Named]:
-    """Yield every variant with its instruction."""
-    return ((instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants)
+    """Yield every variant of the campaign's machine with its instruction."""
+    return iter(variants_of(MACHINE))
 
 
 def classes(instruction: Instruction, variant: Variant, field: Field) -> dict[str, range]:

@@ -27,6 +27,7 @@ from tilewright.isa.counters import RECORD_WORDS, ZERO_COUNT
 from tilewright.isa.counts import zero_count
 from tilewright.isa.emit_c import header
 from tilewright.isa.encoding import CUSTOM_0, INSTRUCTIONS, EncodingError, Field, Instruction, Variant
+from tilewright.isa.lacking import variants_of
 from tilewright.isa.machine import Machine, preset
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 from tilewright.isa.semantics.command_errors import CommandError
@@ -56,7 +57,7 @@ WRITTEN = AddressWindow(MAIN_BASE + 0x6800, MAIN_BASE + 0x7000, Permission.WRITE
 _RECORD_BYTES = 4 * RECORD_WORDS
 STATUS = AddressWindow(_RECORD, _RECORD + 0x100, Permission.WRITE, "status")
 _WINDOWS = (READ, _BOTH, WRITTEN, STATUS)
-_VARIANTS = [(instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants]
+_VARIANTS = variants_of(MACHINE)
 _WEIGHTS = [1 if variant.name.startswith("set_") or variant.unit == "host" else 6 if variant.name == "memory" else 3
             for _, variant in _VARIANTS]
 _COUNTS = {"rows": 6, "chunks": 6, "chunk_bytes": 40, "words": 12, "tiles_x": 5, "tiles_y": 4, "groups": 3, "runs": 4,
@@ -178,15 +179,14 @@ class _Program:
 
     def _settings(self) -> None:
         """Add every set command once, so that nothing is as it was after reset."""
-        for instruction in INSTRUCTIONS:
-            for variant in instruction.variants:
-                if variant.name.startswith("set_") or variant.name == "window":
-                    while True:
-                        drawn = [self._command(instruction, variant)]
-                        expected = self.model.expect(drawn) if self.model is not None else None
-                        if self.model is None or (expected is not None and not expected.code):
-                            break
-                    self._add(drawn, expected)
+        for instruction, variant in _VARIANTS:
+            if variant.name.startswith("set_") or variant.name == "window":
+                while True:
+                    drawn = [self._command(instruction, variant)]
+                    expected = self.model.expect(drawn) if self.model is not None else None
+                    if self.model is None or (expected is not None and not expected.code):
+                        break
+                self._add(drawn, expected)
 
     def _commands(self) -> list[EncodedCommand]:
         """Return a command, or one of the array and one that takes its sums."""
