@@ -18,6 +18,7 @@ averages of up to 1,024 numbers are at least 1 / 2,048 away from a half, and flo
 
 _MOST = 1024
 _IMAGE = {1, 2}
+_MOST_SUMS = 1 << 22
 
 
 def average_pool(builder: GraphBuilder, operator: TfliteOperator) -> None:
@@ -77,24 +78,50 @@ def mean(builder: GraphBuilder, operator: TfliteOperator) -> None:
             builder.near(operator, f"it is one over axes {axes}")
         _reduced(builder, operator, "ReduceMean", axes)
         return
-    levels = _of_mean(x.scale, y.scale, x.shape[1] * x.shape[2])
-    if levels is None:
-        builder.near(operator, "its scales")
-    name = builder.node("GlobalAveragePool", [builder.real(operator.inputs[0], LevelNumbers(
-        levels or x.scale, x.zero, x.dtype))], like=y.name)
-    _put_reduced(builder, operator, name)
+    own = LevelNumbers.of(x), LevelNumbers.of(y)
+    before, behind = own
+    if (found := _of_mean(before, behind, x.shape[1] * x.shape[2])) is None:
+        builder.near(operator, "halves go to another side by its scales and zero points")
+    else:
+        before, behind = found
+    name = builder.node("GlobalAveragePool", [builder.real(operator.inputs[0], before)], like=y.name)
+    _put_reduced(builder, operator, name, None if behind == own[1] else behind)
 
 
-def _of_mean(scale: np.float32, result: np.float32, count: int) -> np.float32 | None:
-    """Return the scale by which to read levels, so that ONNX Runtime's factor of their sum is LiteRT's."""
-    wanted = np.float32(np.float32(scale / result) / np.float32(count))
-    near = scale
-    tried = [scale]
+def _of_mean(x: LevelNumbers, y: LevelNumbers, count: int) -> tuple[LevelNumbers, LevelNumbers] | None:
+    """Return how to read levels and to write their mean, so that ONNX Runtime's global average is LiteRT's.
+
+    LiteRT adds the zero point before it rounds halves to even, and ONNX Runtime behind it: a half goes to the other
+    side where that is odd. Then both zero points move by the same number, if that is a whole one in both scales.
+    All sums are tried.
+    """
+    factor = np.float32(np.float32(x.scale / y.scale) / np.float32(count))
+    scale = next((each for each in _beside(x.scale) if
+                  np.float32(each / np.float32(y.scale * np.float32(count))) == factor), None)
+    if scale is None or count * 256 > _MOST_SUMS:
+        return None
+    ends = np.iinfo(x.dtype)
+    sums = np.arange(count * (ends.min - x.zero), count * (ends.max - x.zero) + 1)
+    wanted = np.rint(sums.astype(np.float32) * factor + np.float32(y.zero))
+    step = y.scale / x.scale
+    for moved in (0, 1, -1):
+        zeros = x.zero - moved * step, y.zero - moved
+        if zeros[0] != round(zeros[0]) or not all(ends.min <= zero <= ends.max for zero in zeros):
+            continue
+        made = np.rint((sums + count * round(moved * step)).astype(np.float32) * factor) + zeros[1]
+        if np.array_equal(np.clip(made, ends.min, ends.max), np.clip(wanted, ends.min, ends.max)):
+            return LevelNumbers(scale, int(zeros[0]), x.dtype), LevelNumbers(y.scale, zeros[1], y.dtype)
+    return None
+
+
+def _beside(scale: np.float32) -> list[np.float32]:
+    """Return a scale and the float32 values beside it."""
+    found = [scale]
     for end in (np.float32(0), np.float32(np.inf)):
         near = scale
         for _ in range(4):
-            tried.append(near := np.nextafter(near, end))
-    return next((each for each in tried if np.float32(each / np.float32(result * np.float32(count))) == wanted), None)
+            found.append(near := np.nextafter(near, end))
+    return found
 
 
 def total(builder: GraphBuilder, operator: TfliteOperator) -> None:
@@ -122,13 +149,14 @@ def _reduced(builder: GraphBuilder, operator: TfliteOperator, kind: str, axes: l
     _put_reduced(builder, operator, name)
 
 
-def _put_reduced(builder: GraphBuilder, operator: TfliteOperator, name: str) -> None:
+def _put_reduced(builder: GraphBuilder, operator: TfliteOperator, name: str,
+                 levels: LevelNumbers | None = None) -> None:
     """Write a result that has all axes of its input, of which the file's may lack those of one element."""
     x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
     if len(y.shape) == len(x.shape):
-        put_result(builder, operator, name)
+        put_result(builder, operator, name, levels)
         return
-    stored = result_of(builder, operator, name)
+    stored = result_of(builder, operator, name, levels)
     axes = [axis for axis in range(len(x.shape)) if axis not in _axes(builder, operator)]
     if len(x.shape) == 4 and len(axes) > 1:
         stored = builder.node("Transpose", [stored], like=y.name, perm=(0, 2, 3, 1))

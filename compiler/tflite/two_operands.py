@@ -28,12 +28,24 @@ def subtract(builder: GraphBuilder, operator: TfliteOperator) -> None:
 
 
 def multiply(builder: GraphBuilder, operator: TfliteOperator) -> None:
-    """Add a MUL, whose products LiteRT scales in float32 as ONNX Runtime does."""
+    """Add a MUL, whose products LiteRT scales in float32 as ONNX Runtime does.
+
+    ONNX Runtime adds the zero point before it rounds halves to even, and LiteRT behind: where scales are powers of two,
+    halves exist, and an odd zero point then turns some to the other side.
+    """
     def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         (x, z), y = _operands(builder, operator), builder.tensor(operator.outputs[0])
         scale = np.float32(np.float32(x.scale * z.scale) / y.scale)
         return np.rint(((a - x.zero) * (b - z.zero)).astype(np.float32) * scale).astype(np.int64) + y.zero
 
+    x, z = _operands(builder, operator)
+    y = builder.tensor(operator.outputs[0])
+    if all(each.is_levels and each.dtype == "int8" for each in (x, z, y)) and y.zero % 2 and x.data is z.data is None:
+        scaled = ((LEVELS[:, None] - x.zero) * (LEVELS[None] - z.zero)).astype(np.float32) * np.float32(
+            np.float32(x.scale * z.scale) / y.scale)
+        made, wanted = np.rint(scaled + np.float32(y.zero)), np.rint(scaled) + y.zero
+        if wrong := int(np.count_nonzero(np.clip(made, -128, 127) != np.clip(wanted, -128, 127))):
+            builder.near(operator, f"{wrong:,} of {_ALL:,} pairs of its operands are halfway between two levels")
     _put(builder, operator, "Mul", product)
 
 
@@ -116,7 +128,7 @@ def _put_sum(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> None
         names[1] = builder.quantised(opposite, second, like=y.name)
     first, second, wrong = fitted_addends(LevelNumbers.of(x), second, LevelNumbers.of(y))
     if wrong:
-        builder.near(operator, f"{wrong} of {_ALL} pairs of its operands")
+        builder.near(operator, f"{wrong:,} of {_ALL:,} pairs of its operands")
     if any(each.data is not None for each in (x, z)):
         builder.near(operator, "one of its operands is a constant of several elements")
     total = builder.node("Add", [builder.dequantised(name, levels) for name, levels in

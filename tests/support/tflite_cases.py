@@ -266,6 +266,7 @@ def _reduced(kind: str, shape: tuple[int, ...], result: tuple[int, ...], axes: t
 
 
 _case("mean", _reduced("MEAN", (1, 7, 7, 32), (1, 32), (1, 2)))
+_case("mean of one scale", _reduced("MEAN", (1, 2, 2, 64), (1, 64), (1, 2), own=True))
 _case("mean kept", _reduced("MEAN", (1, 7, 5, 32), (1, 1, 1, 32), (1, 2), keep=True))
 _case("mean of channels", _reduced("MEAN", (1, 7, 5, 8), (1, 7, 5), (3,)))
 _case("largest", _reduced("REDUCE_MAX", (1, 7, 5, 8), (1, 8), (1, 2), own=True))

@@ -123,7 +123,9 @@ class _Sinking:
         return self.constant(f"{name}:untransposed{perm[1]}", np.transpose(full, np.argsort(perm)))
 
     def constant(self, name: str, value: np.ndarray) -> str:
-        """Add a constant and return its name."""
+        """Add a constant and return its name, another one where a constant of the file has this one."""
+        while name in self.constants and not np.array_equal(self.constants[name], value):
+            name += ":untransposed"
         self.constants[name] = np.ascontiguousarray(value)
         return name
 
