@@ -63,8 +63,8 @@ class TfliteTensor:
 
     @property
     def zero(self) -> int:
-        """The level that stands for 0."""
-        return int(self.zeros[0])
+        """The level that stands for 0; where there is no scale, an error as for that."""
+        return int(self.zeros[0]) if self.scale else 0
 
 
 @dataclass(frozen=True, kw_only=True)
