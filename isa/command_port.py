@@ -61,8 +61,8 @@ class PortRegister:
 
 
 REGISTERS = (
-    PortRegister("rs1", 0x00, "RW", "value of the first operand; stays until it is written again"),
-    PortRegister("rs2", 0x04, "RW", "value of the second operand; stays until it is written again"),
+    PortRegister("rs1", 0x00, "RW", "value of the first operand; stays until it is written again, or an abort"),
+    PortRegister("rs2", 0x04, "RW", "value of the second operand; stays until it is written again, or an abort"),
     PortRegister("command", 0x08, "W",
                  "the instruction word; writing it sends the command with rs1 and rs2. Its register numbers are "
                  "ignored. The response comes once the port's queue has room"),
@@ -84,6 +84,7 @@ REGISTERS = (
         RegisterField("stop", 0, 1, "1: stop, which is a fault, as the pin stop_request"),
         RegisterField("abort", 1, 1, "1: abort; commands that wait in the port are forgotten, one whose write is held "
                                      "up among them"),
+        RegisterField("erase", 2, 1, "1, with abort: erase all buffers; refused by a machine without erasure"),
     )),
 )
 """In the order of their addresses; all others are answered with SLVERR."""

@@ -282,7 +282,8 @@ INSTRUCTIONS = (
                                     "rd, if not x0, becomes the fault code",
                 (Field("abort", 1, "1: stop all units, complete what the bus has begun, and restore the state after "
                                    "reset"),
-                 Field("notify", 1, "1: do not block; raise the interrupt as soon as a fence would not block"))),
+                 Field("notify", 1, "1: do not block; raise the interrupt as soon as a fence would not block"),
+                 Field("erase", 1, "1, with `abort`: erase all buffers, on a machine with erasure"))),
     )),
 )
 

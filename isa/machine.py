@@ -43,6 +43,7 @@ part of the bus, and each pair is told apart by bits, without a division.
 INTEGRATION: dict[str, tuple[int, ...]] = {
     "watchdog_cycles": (0, *(1 << bits for bits in range(8, 25))),
     "axi_prot": tuple(range(8)),
+    "erasure": (0, 1, 2),
 }
 """Values of what suits a machine to the system around it, and is no part of its size."""
 
@@ -104,6 +105,8 @@ class Machine:
         Commands that each unit's queue holds.
     watchdog_cycles : int
         Number of cycles in which the host waits and nothing moves before a fault is raised; 0 for no watchdog.
+    erasure : int
+        Whether an abort erases all buffers: 0 never, 1 on request, 2 always (`isa.erasure`).
     axi_prot : int
         AxPROT of every burst, 0 to 7: bit 0 privileged, bit 1 non-secure, bit 2 instruction.
     array : str
@@ -126,6 +129,7 @@ class Machine:
     queue_depth: int = 16
     watchdog_cycles: int = 65536
     axi_prot: int = 0
+    erasure: int = 0
     array: str = "winograd"
     column_reuse: bool = True
     paired_rows: bool = True
@@ -168,6 +172,9 @@ class Machine:
         if self.bus_bytes > (widest := TILE_BYTES * self.clusters):
             raise ValueError(f"Machine bus_bytes must be at most {TILE_BYTES} * clusters ({widest}), since a cluster "
                              f"takes a word of weights a cycle, not {self.bus_bytes!r}")
+        if self.erasure and not self.residual_adder:
+            raise ValueError(f"Machine erasure needs residual_adder, by whose path the result buffer is erased, "
+                             f"and must be 0 without it, not {self.erasure!r}")
         if self.post_lanes > self.lanes:
             raise ValueError(f"Machine post_lanes must not exceed lanes ({self.lanes}), "
                              f"not {self.post_lanes!r}")

@@ -15,6 +15,6 @@ class AxiLiteCoprocessor(PortedCoprocessor):
 
     def __init__(self, machine: Machine, *, watched: bool = False) -> None:
         super().__init__(machine, CommandRegisters(machine), watched=watched,
-                         asked={"abort_request": "abort", "stop_request": "stop"},
+                         asked={"abort_request": "abort", "erase_request": "erase", "stop_request": "stop"},
                          told={name: name for name in ("idle", "fault", "fault_code", "fault_address")}
                          | {"quiet": "passes"})

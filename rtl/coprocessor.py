@@ -17,12 +17,14 @@ from tilewright.isa.counters import (
     WRITE_OUTSIDE,
     ZERO_COUNT,
 )
+from tilewright.isa.erasure import ERASED_ALWAYS
 from tilewright.isa.machine import Machine
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.array.sequencer import MacState
 from tilewright.rtl.buffers.activation_port import ActivationPort
 from tilewright.rtl.bus.axi import AxiMaster
 from tilewright.rtl.bus.axi_channels import axi4_signature
+from tilewright.rtl.load.eraser import Eraser
 from tilewright.rtl.load.load import LoadUnit
 from tilewright.rtl.port.command_watch import CommandEvents, CommandWatch
 from tilewright.rtl.port.dispatcher import QUEUED_UNITS, Dispatcher
@@ -79,6 +81,8 @@ class Coprocessor(wiring.Component):
         A fault from outside: for whoever must stop the coprocessor alone. ``rst`` is for when the bus is reset too.
     abort_request : ``In(1)``
         An abort that waits for no command: a pulse or longer. Commands that are offered behind it are of its future.
+    erase_request : ``In(1)``
+        With ``abort_request``: all buffers are erased, if the machine has erasure.
     waits : ``In(1)``
         The host cannot go on, though it offers no command: the watchdog shall count.
     idle : ``Out(1)``
@@ -108,6 +112,7 @@ class Coprocessor(wiring.Component):
             "m_axi": Out(axi4_signature(machine.bus_bytes)),
             "stop_request": In(1),
             "abort_request": In(1),
+            "erase_request": In(1),
             "waits": In(1),
             "idle": Out(1),
             "passes": Out(1),
@@ -148,7 +153,10 @@ class Coprocessor(wiring.Component):
         dispatcher, units = self._dispatcher, self._units
         connect(m, flipped(self.commands), dispatcher.commands)
         for name, unit in units.items():
-            connect(m, getattr(dispatcher, name), unit.commands)
+            if name != "load" or not self.machine.erasure:
+                connect(m, getattr(dispatcher, name), unit.commands)
+        if self.machine.erasure:
+            self._connect_eraser(m)
         m.d.comb += [
             dispatcher.busy.eq(Cat(unit.busy for unit in units.values()).any() | ~self._write_idle),
             dispatcher.drop.eq(self.fault & ~self._control.aborting),  # what follows an abort waits for its end
@@ -167,6 +175,25 @@ class Coprocessor(wiring.Component):
         with m.If(dispatcher.notify_taken | dispatcher.fence_taken):
             m.d.sync += self._armed.eq(dispatcher.notify_taken)
         m.d.sync += self.irq.eq(self._armed & self.passes & ~dispatcher.fence_taken)
+
+    def _connect_eraser(self, m: Module) -> None:
+        """Let the eraser send commands to the load unit, while the dispatcher sends none."""
+        control, load, sends = self._control, self._units["load"], self._dispatcher.load
+        m.submodules.eraser = eraser = Eraser(self.machine)
+        always = self.machine.erasure == ERASED_ALWAYS
+        asks = self._dispatcher.erase_taken | (self.erase_request & self.abort_request)
+        m.d.comb += [
+            control.erase_request.eq(control.abort_request if always else asks),
+            control.erased.eq(eraser.done),
+            eraser.erase.eq(control.erasing & ~control.clear),
+            eraser.busy.eq(load.busy),
+            load.erases.eq(control.erasing),
+            load.commands.valid.eq(Mux(control.erasing, eraser.commands.valid, sends.valid)),
+            load.commands.payload.eq(Mux(control.erasing, eraser.commands.payload.as_value(),
+                                         sends.payload.as_value())),
+            eraser.commands.ready.eq(load.commands.ready),
+            sends.ready.eq(load.commands.ready & ~control.erasing),
+        ]
 
     def _connect_semaphores(self, m: Module) -> None:
         semaphores = self._semaphores

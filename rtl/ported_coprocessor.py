@@ -38,7 +38,7 @@ class PortedCoprocessor(wiring.Component):
                  asked: Mapping[str, str], *, watched: bool = False) -> None:
         self._adapter, self._coprocessor = adapter, Coprocessor(machine, watched=watched)
         self._told, self._asked = told, asked
-        inner = {"commands", "passes", "waits", "abort_request"}
+        inner = {"commands", "passes", "waits", "abort_request", "erase_request"}
         own = inner | set(told) | set(asked.values())
         self._outside = [(part, {name: member for name, member in part.signature.members.items() if name not in hidden})
                          for part, hidden in ((self._adapter, own), (self._coprocessor, inner))]

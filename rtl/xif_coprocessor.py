@@ -12,4 +12,4 @@ class XifCoprocessor(PortedCoprocessor):
 
     def __init__(self, machine: Machine, *, watched: bool = False) -> None:
         super().__init__(machine, XifAdapter(machine), told={"idle": "passes", "fault_code": "fault_code"},
-                         asked={"waits": "waits", "abort_request": "abort"}, watched=watched)
+                         asked={"waits": "waits", "abort_request": "abort", "erase_request": "erase"}, watched=watched)

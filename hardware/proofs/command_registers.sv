@@ -58,6 +58,7 @@ module top(input clk, input [11:0] awaddr, input awvalid, input [31:0] wdata, in
       if (address[11:2] == 0) first_operand[8*lane +: 8] <= data[8*lane +: 8];
       if (address[11:2] == 1) second_operand[8*lane +: 8] <= data[8*lane +: 8];
     end
+    if (abort) begin first_operand <= 0; second_operand <= 0; end
   end
 
   wire ends_all = data[6:0] == 7'h0b & data[14:12] == 6 & data[31:25] == 7'h70 & first_operand[0];  // an abort, if it is a command
@@ -70,7 +71,7 @@ module top(input clk, input [11:0] awaddr, input awvalid, input [31:0] wdata, in
     was_done <= done & !first;
     was_entering <= enters_queue;
     was_operand <= address[11:2] <= 1;
-    was_control <= address[11:2] == 6 & strobes == 15;
+    was_control <= address[11:2] == 6 & strobes == 15 & !data[2];  // a machine without erasure
     was_forgotten <= address[11:2] == 2 & strobes == 15 & (stale | abort | ends_all);
     was_abort <= abort & !first;
     stood <= bvalid & !bready & !first;
@@ -80,8 +81,8 @@ module top(input clk, input [11:0] awaddr, input awvalid, input [31:0] wdata, in
     value <= rdata;
   end
 
-  wire controls = has_address & has_data & address[11:2] == 6 & strobes == 15;
-  wire next_controls = next_has_address & next_has_data & next_address[11:2] == 6 & next_strobes == 15;
+  wire controls = has_address & has_data & address[11:2] == 6 & strobes == 15 & !data[2];
+  wire next_controls = next_has_address & next_has_data & next_address[11:2] == 6 & next_strobes == 15 & !next_data[2];
 
   // A command that enters at an arbitrary moment is followed: `ahead` others leave before it.
   wire enters = enters_queue & !first, leaves = valid & wanted & !first;
@@ -129,7 +130,7 @@ module top(input clk, input [11:0] awaddr, input awvalid, input [31:0] wdata, in
     if (next_has_data) assert (has_address & has_data & next_data == later_data & next_strobes == later_strobes);
     if (next_has_address | next_has_data | stale) assert (has_address & has_data & address[11:2] == 2 & strobes == 15);
     if (next_has_address | next_has_data | stale) assert (sends);
-    if (acted) assert (controls | next_controls | (has_address & has_data & address[11:2] == 2 & ends_all));
+    if (acted) assert (controls | next_controls | stale);
     assert (rs1 == first_operand & rs2 == second_operand);
     assert (held == level & level <= 4 & valid == (level != 0) & next_place == write_place);
     if (marked & !gone) assert (kept == followed);

@@ -97,8 +97,8 @@ PROPERTIES = (
                  "queue.storage*", "queue.w_en", "queue.w_port__addr", "queue.r_port__addr", "queue.level"),
         mutants=(
             Mutant("a command lost where the queue is full", _REGISTERS, "axi.bready) & ~held),", "axi.bready)),"),
-            Mutant("control waits its turn", _REGISTERS, "(write.controls() | following.controls() | (write.whole",
-                   "(write.controls() | (write.whole"),
+            Mutant("control waits its turn", _REGISTERS, "write.controls(self.machine) | follows),",
+                   "write.controls(self.machine)),"),
             Mutant("a command that an abort has overtaken", _REGISTERS, " & ~stale & ~self.abort)", " & ~self.abort)"),
             Mutant("a response before the data", _REGISTERS, "self.has_address & self.has_data",
                    "self.has_address"),

@@ -13,6 +13,7 @@ from tilewright.rtl.array.sequencer_state import (
     MacSettings,
     PairStep,
     PendingRun,
+    without_old_sums,
 )
 from tilewright.rtl.array.tile_walker import TileGroup, TileWalker
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, read_request
@@ -275,7 +276,7 @@ class Sequencer(Component):
                     pairs.first.eq(step.last),
                     left.last_tile.eq(group.last_tile),
                     left.last_slot.eq(group.last_slot),
-                    left.clear.eq(pairs.first & ~run.accumulate),
+                    left.first.eq(pairs.first), left.clear.eq(pairs.first & ~run.accumulate),
                     left.finish.eq(step.last & ~run.hold),
                     left.ends_group.eq(step.last),
                     left.ends_lanes.eq(step.last & group.ends_lanes),
@@ -411,8 +412,8 @@ class Sequencer(Component):
                         info.complete.eq(step.ends & left.due & left.finish),
                     ]
         pipe = Pipeline(
-            m, step.go, slot=info, tile=walker.tile, offset=offset, pointer=pointer,
-            fetches=fetches, fresh=fresh, pool=run.pool,
+            m, step.go, slot=without_old_sums(m, info, step, run, pairs) if self.machine.erasure else info,
+            tile=walker.tile, offset=offset, pointer=pointer, fetches=fetches, fresh=fresh, pool=run.pool,
             right=run.right, below=run.below,
             **({"part": step.part} if self.machine.lane_runs > 1 else {}),
             free_activations=step.ends_command & run.free_activations,

@@ -1,13 +1,17 @@
 """The state of the sequencer: settings, the pending run command, the run in progress, and its loops."""
 
-from amaranth import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib.data import Layout, Struct, View
 
 from tilewright.isa.counts import COUNTS
+from tilewright.isa.machine import LIMITS
 from tilewright.rtl.array.tile_walker import LoopCounter
 from tilewright.rtl.stream.commands import Command, is_command, operands
 
-__all__ = ["ArrayRun", "KernelLoops", "KernelStep", "MacSettings", "PairStep", "PendingRun", "SecondChannels"]
+__all__ = ["ArrayRun", "KernelLoops", "KernelStep", "MacSettings", "PairStep", "PendingRun", "SecondChannels",
+           "without_old_sums"]
+
+MOST_TILES = LIMITS["tiles"][1]
 
 
 class ArrayRun(Struct):
@@ -106,6 +110,8 @@ class SecondChannels(Struct):
         There is something left; the next step does it.
     last_tile, last_slot
         Of the tile group.
+    first
+        The pair was the tile group's first.
     clear, finish
         As of a slot.
     ends_group, ends_lanes
@@ -115,6 +121,7 @@ class SecondChannels(Struct):
     due: unsigned(1)
     last_tile: unsigned(2)
     last_slot: unsigned(2)
+    first: unsigned(1)
     clear: unsigned(1)
     finish: unsigned(1)
     ends_group: unsigned(1)
@@ -170,3 +177,25 @@ class KernelLoops:
                 self.rows.step(m)
                 with m.If(self.rows.last):
                     self.rows.restart(m)
+
+
+def without_old_sums(m: Module, info: View, step: KernelStep, run: ArrayRun, pairs: PairStep | None) -> View:
+    """Return the slot ``info``, whose sums start from zero also where the accumulators hold none since reset.
+
+    Parameters
+    ----------
+    m : Module
+    info : View
+        The slot that is due, of the step, the run and, in an array that takes channels in pairs, their position.
+    """
+    slot = Signal(info.shape(), name="slot")
+    first, second = step.first, Const(0)
+    if pairs is not None:
+        second = info.second
+        first = Mux(run.winograd, Mux(pairs.odd, pairs.first, pairs.left.first), step.first)
+    held = Signal(2 * MOST_TILES, name="held")  # tiles, and above them those of a lane's second output channel
+    place = Cat(info.tile, second)
+    with m.If(step.go & info.present & ~info.finish):
+        m.d.sync += held.bit_select(place, 1).eq(1)
+    m.d.comb += [slot.eq(info), slot.clear.eq(info.clear | (first & ~held.bit_select(place, 1)))]
+    return slot

@@ -72,6 +72,8 @@ class LoadUnit(wiring.Component):
     halt : ``In(1)``
         Stop, from the next cycle on: nothing is requested or written, commands and words are taken and dropped. The
         second cycle behind its last one finds everything as after reset.
+    erases : ``In(1)``
+        Of a machine with erasure: while high, all commands write zeros, and read nothing.
     busy : ``Out(1)``
         A command is under way, up to the cycle of its signal.
     activation_written_bytes, weight_written_bytes : ``Out``
@@ -100,6 +102,7 @@ class LoadUnit(wiring.Component):
             **{f"{name}_take": Out(1) for name in WAITS},
             **{f"{name}_signal": Out(1) for name in SIGNALS},
             "halt": In(1),
+            **({"erases": In(1)} if machine.erasure else {}),
             "busy": Out(1),
             "activation_written_bytes": Out(5),
             "weight_written_bytes": Out(max(5, bus.bit_length())),
@@ -117,6 +120,8 @@ class LoadUnit(wiring.Component):
         m.submodules.segments = segments = until_halt(HeadedFIFO(width=segment.size, depth=self.SEGMENTS))
         m.submodules.writer = writer = until_halt(RowWriter(bus, tag=TAG, blocked=self.machine.winograd))
 
+        if self.machine.erasure:
+            m.d.comb += front.erases.eq(self.erases)
         pass_until(m, halt, self.commands, front.commands)
         enqueue(m, front.requests, requests)
         dequeue(m, requests, self.read_request)

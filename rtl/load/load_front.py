@@ -61,6 +61,7 @@ class LoadFront(wiring.Component):
             "segments": Out(stream.Signature(segment_layout(bus_bytes, TAG, blocked=self.blocked))),
             **{f"{name}_available": In(1) for name in WAITS},
             **{f"{name}_take": Out(1) for name in WAITS},
+            **({"erases": In(1)} if machine.erasure else {}),
             "busy": Out(1),
         })
         self._configuration()
@@ -262,7 +263,8 @@ class LoadFront(wiring.Component):
                 self._go_to(m, activations=~is_residual, residuals=is_residual)
         with m.If(~self.running):
             m.d.sync += [
-                self.fill.eq(is_command(command, "lda", "fill_linear", "fill_blocked")),
+                self.fill.eq(is_command(command, "lda", "fill_linear", "fill_blocked")
+                             | (self.erases if self.machine.erasure else 0)),
                 self.padded.eq(is_tile),
                 self.phase.eq(Mux(is_tile & self.has_left, RowPhase.LEFT, RowPhase.RUNS)),
                 *([self.row_begun.eq(0)] if self.blocked else []),

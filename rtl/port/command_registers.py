@@ -2,6 +2,7 @@
 
 from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
+from amaranth.lib.data import View
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
@@ -35,9 +36,10 @@ class _Write:
         """Return whether it is to the register of that name."""
         return self.address[2:] == BY_REGISTER[register].offset // 4
 
-    def controls(self) -> Value:
+    def controls(self, machine: Machine) -> Value:
         """Return whether it is a right write to ``control``, all of which is there."""
-        return self.whole & self.at("control") & self.strobes.all()
+        refused = 0 if machine.erasure else self.data[BY_REGISTER["control"].field("erase").low]
+        return self.whole & self.at("control") & self.strobes.all() & ~Value.cast(refused)
 
     def take(self, axi: wiring.PureInterface, *, address: Value, data: Value) -> list[object]:
         """Return the statements that take what the channels bring, where ``address`` and ``data`` are high."""
@@ -88,8 +90,8 @@ class CommandRegisters(wiring.Component):
         The registers.
     commands : ``Out(stream.Signature(Command))``
         To the coprocessor's command port.
-    stop, abort : ``Out(1)``
-        A stop, or an abort, in this cycle; of a command that is offered in it nothing may be left by an abort.
+    stop, abort, erase : ``Out(1)``
+        A stop, or an abort, in this cycle, one that erases; an abort may leave nothing of a command that is offered.
     idle, quiet : ``In(1)``
         The coprocessor has nothing to do; a fence would be taken.
     fault : ``In(1)``, fault_code : ``In(4)``, fault_address : ``In(32)``
@@ -100,6 +102,7 @@ class CommandRegisters(wiring.Component):
     commands: Out(stream.Signature(Command))
     stop: Out(1)
     abort: Out(1)
+    erase: Out(1)
     idle: In(1)
     quiet: In(1)
     fault: In(1)
@@ -128,7 +131,7 @@ class CommandRegisters(wiring.Component):
         sends = Signal()  # a command
         done = Signal()  # the write is carried out in this cycle
         held = Signal()  # a command waits for room
-        stale = Signal()  # and an abort has overtaken it
+        stale = Signal()  # an abort has overtaken it, or it was one
         aborts = self._send(m, queue, operands, write, sends)
         m.d.comb += [
             held.eq(write.whole & sends & ~aborts & ~stale & ~queue.w_rdy),
@@ -136,7 +139,7 @@ class CommandRegisters(wiring.Component):
             axi.wready.eq(~write.has_data | (held & ~following.has_data)),
             done.eq(write.whole & (~axi.bvalid | axi.bready) & ~held),
             queue.w_en.eq(done & sends & ~aborts & ~stale & ~self.abort),
-            right.eq(sends | write.controls() | Cat(write.at(name) for name in operands).any()),
+            right.eq(sends | write.controls(self.machine) | Cat(write.at(name) for name in operands).any()),
         ]
         m.d.sync += [
             *write.take(axi, address=axi.awvalid & ~write.has_address, data=axi.wvalid & ~write.has_data),
@@ -145,8 +148,9 @@ class CommandRegisters(wiring.Component):
         ]
         with m.If(axi.bready):
             m.d.sync += axi.bvalid.eq(0)
-        self._control(m, write, following, done, sends & aborts)
-        with m.If(self.abort & write.whole & sends & ~aborts):
+        operand = views(Command(queue.w_data), "sta", "fence")[0]
+        self._control(m, write, following, operand, done=done, aborts=sends & aborts)
+        with m.If(self.abort & write.whole & sends):
             m.d.sync += stale.eq(1)
         with m.If(done):
             m.d.sync += [
@@ -159,27 +163,30 @@ class CommandRegisters(wiring.Component):
                     with m.If(write.at(name) & write.strobes[place]):
                         m.d.sync += operand.word_select(place, 8).eq(write.data.word_select(place, 8))
         with m.If(self.abort):
-            m.d.sync += refused.eq(0)
+            m.d.sync += [refused.eq(0), *(operand.eq(0) for operand in operands.values())]
         with m.Elif(done & ~right):
             m.d.sync += refused.eq(1)
         return refused
 
-    def _control(self, m: Module, write: _Write, following: _Write, done: Value, aborts: Value) -> None:
+    def _control(self, m: Module, write: _Write, following: _Write, operand: View, *, done: Value,
+                 aborts: Value) -> None:
         """Stop and abort, once for a write, in the first cycle in which all of it is there."""
         acted = Signal()
         acts = Signal()
-        m.d.comb += acts.eq((write.controls() | following.controls() | (write.whole & aborts)) & ~acted)
-        field = BY_REGISTER["control"].field
-        data = Mux(following.controls(), following.data, write.data)
-        chosen = {name: data[field(name).low] for name in ("stop", "abort")}
-        controls = write.controls() | following.controls()
+        follows, controls = following.controls(self.machine), Signal()
+        data, field = Mux(follows, following.data, write.data), BY_REGISTER["control"].field
+        chosen = {name: data[field(name).low] for name in ("stop", "abort", "erase")}
+        erases = operand.erase
         m.d.comb += [
+            controls.eq(write.controls(self.machine) | follows),
+            acts.eq((controls | (write.whole & aborts)) & ~acted),
             self.stop.eq(acts & controls & chosen["stop"]),
             self.abort.eq(acts & Mux(controls, chosen["abort"], 1)),
+            self.erase.eq(self.abort & Mux(controls, chosen["erase"], erases)),
         ]
         with m.If(acts):
             m.d.sync += acted.eq(1)
-        with m.If(done & ~following.controls()):
+        with m.If(done & ~follows):
             m.d.sync += acted.eq(0)
 
     def _send(self, m: Module, queue: SyncFIFO, operands: dict[str, Signal], write: _Write, sends: Signal) -> Value:

@@ -84,8 +84,8 @@ class Dispatcher(wiring.Component):
         While units stop and are reset: none of those is taken.
     dead : ``In(1)``
         Every command is taken and forgotten.
-    abort_taken : ``Out(1)``
-        An abort is taken in this cycle.
+    abort_taken, erase_taken : ``Out(1)``
+        An abort is taken in this cycle; one with ``erase``.
     notify_taken, fence_taken : ``Out(1)``
         A fence with ``notify`` is taken in this cycle, or one without.
     idle : ``Out(1)``
@@ -111,6 +111,7 @@ class Dispatcher(wiring.Component):
             "hold": In(1),
             "dead": In(1),
             "abort_taken": Out(1),
+            "erase_taken": Out(1),
             "notify_taken": Out(1),
             "fence_taken": Out(1),
             "idle": Out(1),
@@ -147,6 +148,7 @@ class Dispatcher(wiring.Component):
             self.commands.ready.eq(drops | (~self.hold & Cat(free).all() & (~fence | aborts | notifies
                                                                                | self.idle))),
             self.abort_taken.eq(self.commands.valid & aborts & ~drops & ~self.hold),
+            self.erase_taken.eq(self.abort_taken & views(command, "sta", "fence")[0].erase),
             self.taken.eq(self.commands.valid & self.commands.ready),
             self.notify_taken.eq(self.taken & notifies),
             self.fence_taken.eq(self.taken & fence & ~notifies),

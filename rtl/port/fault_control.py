@@ -1,6 +1,6 @@
 """Faults, abort and watchdog: when the units stop, when the bus is idle, and when everything is reset."""
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.enum import Enum
 from amaranth.lib.wiring import In, Out
@@ -53,8 +53,14 @@ class FaultControl(wiring.Component):
         The first fault since reset or abort. Of the watchdog the address is ``state``.
     state : ``In(32)``
         State of the units.
+    erase_request : ``In(1)``
+        With ``abort_request``: erase the buffers too, before commands are passed on.
+    erased : ``In(1)``
+        That has ended.
     aborting : ``Out(1)``
         An abort has been asked for and not yet ended.
+    erasing : ``Out(1)``
+        The load unit erases the buffers, between two resets.
     halt : ``Out(1)``
         Units stop.
     hold : ``Out(1)``
@@ -71,18 +77,20 @@ class FaultControl(wiring.Component):
         self.watchdog_cycles = watchdog_cycles
         super().__init__({
             "raised": In(1), "code": In(_CODE), "address": In(32),
-            "abort_request": In(1), "quiet": In(1), "moves": In(1), "waits": In(1), "state": In(32),
+            "abort_request": In(1), "erase_request": In(1), "erased": In(1), "quiet": In(1),
+            "moves": In(1), "waits": In(1), "state": In(32),
             "fault": Out(1), "fault_code": Out(_CODE), "fault_address": Out(32),
-            "aborting": Out(1), "halt": Out(1), "hold": Out(1), "clear": Out(1), "clear_counters": Out(1),
-            "dead": Out(1),
+            "aborting": Out(1), "erasing": Out(1), "halt": Out(1), "hold": Out(1), "clear": Out(1),
+            "clear_counters": Out(1), "dead": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         phase = Signal(Phase)
         expired = self._watchdog(m)
+        wants_erasure = Signal()
         m.d.comb += [
-            self.halt.eq(self.hold),
+            self.halt.eq(self.hold & ~self.erasing),
             self.clear_counters.eq(self.clear & self.aborting),
         ]
         with m.If((phase == Phase.RUN) & ~self.fault):
@@ -96,7 +104,7 @@ class FaultControl(wiring.Component):
                 with m.If(self.raised | expired | self.abort_request):
                     m.d.sync += [phase.eq(Phase.STOP), self.hold.eq(1)]
             with m.Case(Phase.STOP):
-                with m.If(self.quiet):
+                with m.If(Mux(self.erasing, self.erased, self.quiet)):
                     m.d.sync += [phase.eq(Phase.CLEAR), self.clear.eq(1)]
                 with m.Elif(expired):
                     m.d.sync += [phase.eq(Phase.DEAD), self.dead.eq(1), self.fault.eq(1)]
@@ -104,12 +112,17 @@ class FaultControl(wiring.Component):
                         m.d.sync += [self.fault_code.eq(WATCHDOG), self.fault_address.eq(self.state)]
             with m.Case(Phase.CLEAR):
                 m.d.sync += [phase.eq(Phase.RUN), self.hold.eq(0), self.clear.eq(0)]
-                with m.If(self.abort_request):  # as another ends
+                m.d.sync += [wants_erasure.eq(0), self.erasing.eq(0)]
+                with m.If(self.abort_request | wants_erasure):  # as another ends, or behind the first reset
                     m.d.sync += [phase.eq(Phase.STOP), self.hold.eq(1)]
-                with m.If(self.aborting):
+                with m.If(wants_erasure):
+                    m.d.sync += self.erasing.eq(1)
+                with m.Elif(self.aborting):
                     m.d.sync += [self.aborting.eq(0), self.fault.eq(0), self.fault_code.eq(0), self.fault_address.eq(0)]
         with m.If(self.abort_request):
             m.d.sync += self.aborting.eq(1)
+            with m.If(self.erase_request):
+                m.d.sync += wants_erasure.eq(1)
         return m
 
     def _watchdog(self, m: Module) -> Signal:
@@ -121,7 +134,7 @@ class FaultControl(wiring.Component):
             m.d.comb += expired.eq(still[-1])
             m.d.sync += [moved.eq(self.moves), waited.eq(self.waits)]
             # Not from zero again where the host leaves for an interrupt: it would never end under a fast timer.
-            with m.If(moved | self.clear | expired):
+            with m.If(moved | self.clear | expired | self.erasing):
                 m.d.sync += still.eq(0)
             with m.Elif(waited | self.hold):
                 m.d.sync += still.eq(still + 1)

@@ -73,8 +73,8 @@ class XifAdapter(wiring.Component):
         Result of a fence.
     waits : ``Out(1)``
         The core is held up in ID.
-    abort : ``Out(1)``
-        An abort is committed in this cycle: of a command that is offered in it nothing may be left.
+    abort, erase : ``Out(1)``
+        An abort is committed in this cycle, one with ``erase``: of a command that is offered in it nothing may be left.
     """
 
     DEPTH = 8
@@ -102,6 +102,7 @@ class XifAdapter(wiring.Component):
     fault_code: In(4)
     waits: Out(1)
     abort: Out(1)
+    erase: Out(1)
 
     def __init__(self, machine: Machine = PRESETS[DEFAULT_MACHINE]) -> None:
         self.machine = machine
@@ -168,6 +169,7 @@ class XifAdapter(wiring.Component):
             answers.w_en.eq((commits_newer & newer.ours | commits_older & older.ours) & ~self.commit_kill),
             command.eq(Mux(commits_newer, newer.command, older.command)),
             self.abort.eq(answers.w_en & _aborts(command)),
+            self.erase.eq(self.abort & views(command, "sta", "fence")[0].erase),
             committed.w_en.eq(answers.w_en),
             committed.w_data.eq(command),
             answer.id.eq(self.commit_id),

@@ -20,6 +20,7 @@ from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 
 PORT, COUNT = os.environ["PORT"], int(os.environ["COUNT"])
 BOUND_CYCLES = 600
+PROGRAMS = 7
 HOSTILE_BYTES = 1 << 16
 LONGEST_CYCLES = 3000
 """Before the stop; the first program of each kind has had its queues full by then."""
@@ -31,9 +32,9 @@ MEMORIES = ((1, 1), (20, 1), (200, 1), (20, 3), (1000, 1), (300, 10))
 class Bench:
     """A coprocessor behind its port, memory, and a clock that counts."""
 
-    def __init__(self, dut, seed: int) -> None:
+    def __init__(self, dut, seed: int, program: int | None = None) -> None:
         self.dut, self.rng = dut, random.Random(seed)
-        self.compiled, self.contents = random_program(seed % 7, count=1)
+        self.compiled, self.contents = random_program(seed % PROGRAMS if program is None else program, count=1)
         self.own = power_of_two(self.compiled.memory_bytes)
         latency, period = self.rng.choice(MEMORIES)
         self.memory = SlowMemory(self.own + HOSTILE_BYTES, MACHINE.bus_bytes, self.rng, latency, period)

@@ -11,7 +11,7 @@ from tilewright.isa.assembler import command as make
 from tilewright.isa.command_port import BY_REGISTER
 
 FENCE = encode_word(make("sta", "fence"), 0, 0)
-ABORT = 1
+ABORT, ERASE = 1, 4
 
 
 class AxiLiteHost:
@@ -31,12 +31,12 @@ class AxiLiteHost:
     async def stop(self) -> None:
         await self._control("stop")
 
-    async def abort(self) -> None:
-        await self._control("abort")
+    async def abort(self, *, erase: bool = False) -> None:
+        await self._control("abort", *(["erase"] if erase else []))
 
-    async def _control(self, name: str) -> None:
+    async def _control(self, *names: str) -> None:
         register = BY_REGISTER["control"]
-        self.core.init_write(register.offset, register.field(name).mask.to_bytes(4, "little"))
+        self.core.init_write(register.offset, sum(register.field(name).mask for name in names).to_bytes(4, "little"))
 
     async def until_quiet(self) -> None:
         while not await self._read("status") & BY_REGISTER["status"].field("quiet").mask:
@@ -91,8 +91,8 @@ class XifHost:
         await RisingEdge(self.dut.clk)
         self.dut.stop_request.value = 0
 
-    async def abort(self) -> None:
-        await self._issue(FENCE, ABORT)
+    async def abort(self, *, erase: bool = False) -> None:
+        await self._issue(FENCE, ABORT | erase * ERASE)
 
     async def until_quiet(self) -> None:
         await self._issue(FENCE)
