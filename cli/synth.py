@@ -27,13 +27,16 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceOptions:
-    """Place and route: from what, whether, and what it draws."""
+    """Memories, and place and route: from what, whether, and what it draws."""
 
     seed: Annotated[int, typer.Option("--seed", min=1, help="Seed of place and route.")] = 1
     floorplan: Annotated[Path | None, typer.Option(
         "--floorplan", metavar="FILE.svg", show_default=False,
         help="Also draw the placed blocks on the FPGA; this places and routes again.")] = None
     no_place: Annotated[bool, typer.Option("--no-place", help="Report only area, without timing.")] = False
+    collision_logic: Annotated[bool, typer.Option(
+        "--collision-logic", help="ECP5: keep the logic for words that are read while they are written, as the area "
+                                  "model has it.")] = False
 
     def check(self, target: str) -> None:
         """Raise InputError if a picture is wanted of what is not placed, or cannot be written."""
@@ -80,7 +83,8 @@ def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, 
     with steps.step(f"Elaborating {machine}"):
         design = machine_design(size, with_core=with_core)
     request = SynthesisRequest(design, machine, with_core=with_core, seed=placing.seed, freq=aim,
-                               place=not placing.no_place, floorplan=placing.floorplan is not None)
+                               place=not placing.no_place, floorplan=placing.floorplan is not None,
+                               any_collision=not placing.collision_logic)
     report = synthesise(request, target, steps.step)
     print_synthesis(report, console())
     if json_file is not None:

@@ -10,24 +10,30 @@ from tilewright.hardware.synthesis.floorplan import placed_cells
 from tilewright.hardware.synthesis.place import PLACED, REPORT, nextpnr, place_and_route, timing_of, used
 from tilewright.hardware.synthesis.sources import VERILOG, ecp5_design
 from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, SynthesisRequest
-from tilewright.hardware.synthesis.targets import Fpga
+from tilewright.hardware.synthesis.targets import Fpga, with_any_collision
 
 __all__ = ["count", "synthesise_fpga"]
 
 _SCRIPT = "synthesis.ys"
 _NETLIST = "netlist.json"
+_RELAXED = ("memories without logic for words that are read while they are written; docs/area.md and the area model "
+            "describe machines with it: --collision-logic")
 
 
 def synthesise_fpga(request: SynthesisRequest, target: Fpga, yosys: Tool, show: Show) -> SynthesisReport:
     """Synthesise, and place and route if asked for, possible, and it fits."""
     router = nextpnr() if target.place and request.place else None  # asked for first: synthesis takes its time
     design = ecp5_design(request.design) if target.ecp5_modules else request.design
-    script = f"{design.read}{target.synthesis.format(top=design.top)}"
+    relaxed = request.any_collision and target.ecp5_modules
+    synthesis = with_any_collision(target.synthesis) if relaxed else target.synthesis
+    script = f"{design.read}{synthesis.format(top=design.top)}"
     mapped = finish(ToolStep(f"Synthesising {design.name} for {target.name}", yosys, (_SCRIPT,),
                              {**design.files, _SCRIPT: script}, (_NETLIST, VERILOG, _SCRIPT)), show)
     netlist = count_cells(mapped.folder / _NETLIST, design.top, design.lines, lambda kind: _is_logic(kind, target))
     report = SynthesisReport.of(request, target, units=target.units, blocks=count(netlist, target), steps=[mapped],
                                 capacity=target.capacity, logic_per=target.logic_per)
+    if relaxed:
+        report = replace(report, notes=(_RELAXED,))
     if not target.place:
         return replace(report, notes=(f"not placed: {target.unplaced}",))
     if router is None or not report.fits:
@@ -37,7 +43,8 @@ def synthesise_fpga(request: SynthesisRequest, target: Fpga, yosys: Tool, show: 
     routed = place_and_route(target, router, mapped.folder / _NETLIST, title, request, given, show)
     packed = ", ".join(f"{number:,} {kind}" for kind, number in used(routed.folder / REPORT).items())
     return replace(report.with_step(routed), timing=timing_of(routed.folder / REPORT, request.freq, netlist.block),
-                   seed=request.seed, notes=(*_given(len(given), report, target), f"after packing: {packed}"),
+                   seed=request.seed,
+                   notes=(*report.notes, *_given(len(given), report, target), f"after packing: {packed}"),
                    cells=placed_cells(routed.folder / PLACED, netlist.block) if request.floorplan else ())
 
 

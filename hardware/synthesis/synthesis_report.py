@@ -27,7 +27,11 @@ MEMORY = "memory"
 
 @dataclass(frozen=True, slots=True)
 class SynthesisRequest:
-    """A design to synthesise, the machine and the core in it, nextpnr's seed and goal, whether to place and to draw."""
+    """A design to synthesise, the machine and the core in it, nextpnr's seed and goal, whether to place and to draw.
+
+    ``any_collision``: a memory may give anything for a word that is read while it is written, which nothing uses
+    (`sim.verilog.collisions` checks it); else logic around each block RAM gives the old word. For ECP5 alone.
+    """
 
     design: SynthesisSources
     machine: str
@@ -36,6 +40,7 @@ class SynthesisRequest:
     freq: float = 80.0
     place: bool = True
     floorplan: bool = False
+    any_collision: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tilewright.errors import nearest
 from tilewright.hardware.synthesis.ecp5.block_places import Sites
 
-__all__ = ["ECP5_SYNTHESIS", "TARGETS", "Fpga", "StandardCells", "Target", "target_named"]
+__all__ = ["ECP5_SYNTHESIS", "TARGETS", "Fpga", "StandardCells", "Target", "target_named", "with_any_collision"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +187,16 @@ def target_named(name: str) -> Target:
     if name not in TARGETS:
         raise ValueError(f"Target must be one of {', '.join(TARGETS)}, not {name!r}{nearest(name, TARGETS)}")
     return TARGETS[name]
+
+
+_ANY_COLLISION = ("select -set clocked t:$mem_v2 r:RD_PORTS=1 %i r:WR_PORTS=1 %i r:RD_CLK_ENABLE=1'1 %i\n"
+                  "setparam -set RD_COLLISION_X_MASK 1'1 @clocked\n")
+
+
+def with_any_collision(synthesis: str) -> str:
+    """Return ``Fpga.synthesis`` of an ECP5 where clocked memories may give anything for a word that is being written.
+
+    Yosys then needs no logic around block RAMs that keeps the old word there.
+    """
+    begins = f"{ECP5_SYNTHESIS} -top {{top}} -run "
+    return synthesis.replace(f"{begins}begin:", f"{begins}begin:map_ram\n{_ANY_COLLISION}{begins}map_ram:", 1)

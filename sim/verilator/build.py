@@ -19,6 +19,7 @@ from tilewright.isa.machine import Machine
 from tilewright.sim.verilator.core_assertions import write_core_assertions
 from tilewright.sim.verilator.runtime_library import flags_of_compiled_library, library_compiled_meanwhile
 from tilewright.sim.verilog.clocked_blocks import with_clocked_blocks
+from tilewright.sim.verilog.collisions import with_inverted_collisions
 from tilewright.sim.verilog.core_sources import CORE_WHEELS, core_files
 from tilewright.sim.verilog.covered import COVERAGE_FLAGS, COVERED_FILES, with_plain_toggles
 from tilewright.sim.verilog.dead_signals import without_dead_signals
@@ -268,6 +269,8 @@ class _Variant:
 
     def text(self, verilog: str) -> str:
         """Return the coprocessor's Verilog as this simulator needs it."""
+        if self.checked:
+            verilog = with_inverted_collisions(verilog)
         if not self.shows_all:
             verilog = with_clocked_blocks(verilog)
         if self.checked:

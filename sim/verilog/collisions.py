@@ -1,0 +1,42 @@
+"""A word that is read while it is written: inverted, for simulators that check that nothing uses it.
+
+Synthesis may then leave out the logic that keeps the old value there (`hardware.synthesis.targets`).
+"""
+
+import re
+
+__all__ = ["clocked_memories", "with_inverted_collisions"]
+
+_MODULE = re.compile(r"^module (\S+) ?\(.*?^endmodule$", re.MULTILINE | re.DOTALL)
+_READ = re.compile(r"^(?P<before> +\S+ <= )(?P<memory>\w+|\\\S+ )\[(?P<address>[^\]]+(?:\[[^\]]*\])?)\];$",
+                   re.MULTILINE)
+_WRITE = r"^    if \((?P<enable>.+)\)\n      {memory}\[(?P<address>.+?)\](?:\[[\d:]+\])? <= .*;$"
+_MEMORY = r"^  reg \[(?P<high>\d+):0\] {memory} ?\[\d+:\d+\];$"
+
+
+def clocked_memories(text: str) -> list[str]:
+    """Return the memories with a clocked read port in Verilog of `verilog_of`, as module and name."""
+    return [f"{module[1].strip(chr(92))}.{read['memory'].strip()}" for module in _MODULE.finditer(text)
+            for read in _READ.finditer(module[0]) if _width(module[0], read["memory"]) is not None]
+
+
+def with_inverted_collisions(text: str) -> str:
+    """Return Verilog of `verilog_of` whose clocked memories give the complement of a word that is written meanwhile."""
+    return _MODULE.sub(lambda module: _READ.sub(lambda read: _inverted(module[0], read), module[0]), text)
+
+
+def _inverted(module: str, read: re.Match[str]) -> str:
+    width = _width(module, read["memory"])
+    if width is None:
+        return read[0]
+    writes = list(re.finditer(_WRITE.format(memory=re.escape(read["memory"])), module, re.MULTILINE))
+    if not writes:
+        raise ValueError(f"Memory {read['memory'].strip()!r} must be written in a form that is known, and is not")
+    collides = " || ".join(f"(({write['enable']}) && ({write['address']}) == ({read['address']}))" for write in writes)
+    return f"{read['before']}{read['memory']}[{read['address']}] ^ {{{width}{{{collides}}}}};"
+
+
+def _width(module: str, memory: str) -> int | None:
+    """Return the bits of a memory's word, or None if there is no such memory."""
+    found = re.search(_MEMORY.format(memory=re.escape(memory.strip())), module, re.MULTILINE)
+    return None if found is None else int(found["high"]) + 1
