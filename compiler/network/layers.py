@@ -7,7 +7,7 @@ A layer computes, for every output channel o::
     q   = residual add of q and another tensor, if there is one           (isa.numerics.add_residual)
     q   = table[q + 128], if there is one; with ``table_first`` before the residual add
     q   = maximum over a window, if there is one
-    q   = the softmax of a pixel's channels, if there is one                 (isa.row_softmax.softmax_row)
+    q   = the softmax of a pixel's channels, if there is one                 (isa.rows.row_softmax.softmax_row)
 
 or, of a ``whole`` layer, the four bytes of acc in place of q.
 
@@ -30,7 +30,7 @@ from tilewright.isa.extension import BufferUnit, PostStage
 from tilewright.isa.machine import SUM_BYTES
 from tilewright.isa.numerics import ResidualSettings
 from tilewright.isa.program import DTYPES
-from tilewright.isa.row_softmax import RowSoftmax
+from tilewright.isa.rows.row_softmax import RowSoftmax
 
 __all__ = [
     "AbsentChannels",

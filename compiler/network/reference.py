@@ -26,7 +26,7 @@ from tilewright.compiler.network.layers import (
 )
 from tilewright.compiler.network.operands import Values
 from tilewright.isa.machine import TILE_BYTES
-from tilewright.isa.row_softmax import RowSoftmax
+from tilewright.isa.rows.row_softmax import RowSoftmax
 from tilewright.isa.semantics.act_rows import softmax_rows
 
 __all__ = ["accumulate", "requantise", "residual_table", "run_core_layer", "run_layer", "run_network"]

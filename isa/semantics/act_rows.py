@@ -3,14 +3,14 @@
     entry    table word max x - x, of the four value tables together: 256 little-endian words, of which 24 bits count
     level    requantise(entry), its scale the row's factor; zero point and clamp are those of act.set_clamp
 
-The arithmetic is that of `isa.row_softmax`; a test compares the two element by element.
+The arithmetic is that of `isa.rows.row_softmax`; a test compares the two element by element.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.isa.numerics import MANTISSA_BITS
-from tilewright.isa.row_softmax import ENTRY_BITS, LEAST_FIRST_ENTRY, TABLE_WORDS
+from tilewright.isa.rows.row_softmax import ENTRY_BITS, LEAST_FIRST_ENTRY, TABLE_WORDS
 from tilewright.isa.semantics.array_arithmetic import requantise
 from tilewright.isa.semantics.buffer_places import inside
 from tilewright.isa.semantics.command_errors import RowTableError
@@ -32,13 +32,13 @@ def normalise_rows(state: CoprocessorState, operands: dict[str, int]) -> None:
 
 
 def softmax_rows(levels: Int8, table: NDArray[np.uint32], one: tuple[int, int], clamp: tuple[int, int, int]) -> Int8:
-    """Return ``isa.row_softmax.softmax_row`` of each row of int8 (rows, length).
+    """Return ``isa.rows.row_softmax.softmax_row`` of each row of int8 (rows, length).
 
     Parameters
     ----------
     levels : int8 (rows, length)
     table : uint32 (256,)
-        The first entry at least ``isa.row_softmax.LEAST_FIRST_ENTRY``.
+        The first entry at least ``isa.rows.row_softmax.LEAST_FIRST_ENTRY``.
     one : (int, int)
         Mantissa and shift of how many levels stand for 1.
     clamp : (int, int, int)

@@ -5,13 +5,13 @@ from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.isa.limits import MAX_ROW_LENGTH
 from tilewright.isa.numerics import MANTISSA_BITS
-from tilewright.isa.row_softmax import ENTRY_BITS
+from tilewright.isa.rows.row_softmax import ENTRY_BITS
 
 __all__ = ["RowFactor"]
 
 
 class RowFactor(Component):
-    """Divide digit by digit until 24 are significant; bit-exact with :func:`tilewright.isa.row_softmax.row_factor`.
+    """Divide digit by digit until 24 are significant, bit-exact with `isa.rows.row_softmax.row_factor`.
 
     Takes a division every ``CYCLES`` cycles at most. Its quotient stands from ``CYCLES`` cycles behind ``start`` until
     the next ``start``: as long for every sum, so that no time depends on data.

@@ -24,7 +24,7 @@ from amaranth.utils import exact_log2
 from tilewright.isa.limits import MAX_ROW_LENGTH, MAX_ROWS_AT_ONCE
 from tilewright.isa.machine import Machine
 from tilewright.isa.numerics import MANTISSA_BITS
-from tilewright.isa.row_softmax import ENTRY_BITS
+from tilewright.isa.rows.row_softmax import ENTRY_BITS
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 from tilewright.rtl.post.row_factor import RowFactor
 from tilewright.rtl.post.value_table import ValueTables
@@ -59,7 +59,7 @@ class _Walk:
 
 
 class RowUnit(Component):
-    """Normalise ``rows`` rows of ``length`` bytes that lie one behind the other, in place; see `isa.row_softmax`.
+    """Normalise ``rows`` rows of ``length`` bytes that lie one behind the other, in place; see `isa.rows.row_softmax`.
 
     Rate: a row of v vectors of ``post_lanes`` bytes every 2 v cycles, but not more often than ``granted_of`` says;
     no time depends on data. Nothing is held up: whoever starts the unit sees to it that nobody else reads the buffer

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, Machine
-from tilewright.isa.row_softmax import ENTRY_BITS
+from tilewright.isa.rows.row_softmax import ENTRY_BITS
 from tilewright.rtl.stream.stages import flow
 
 __all__ = ["ValueTables"]

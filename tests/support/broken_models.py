@@ -80,9 +80,17 @@ def _lstm() -> onnx.ModelProto:
     rng = np.random.default_rng(0)
     constants = {"w": rng.normal(size=(1, 16, 24)), "r": rng.normal(size=(1, 16, 4))}
     return _float(helper.make_node("Reshape", ["image", "shape"], ["rows"], "rows"),
-                  helper.make_node("LSTM", ["rows", "w", "r"], ["result"], "memory", hidden_size=4),
+                  helper.make_node("ReduceSum", ["rows", "axes"], ["sums"], "sums", keepdims=0),
+                  helper.make_node("Cast", ["sums"], ["lengths"], "lengths", to=TensorProto.INT32),
+                  helper.make_node("LSTM", ["rows", "w", "r", "", "lengths"], ["result"], "memory", hidden_size=4),
                   result=(8, 1, 1, 4), constants={name: value.astype(np.float32) for name, value in constants.items()}
-                  | {"shape": np.array([8, 1, 24], np.int64)})
+                  | {"shape": np.array([8, 1, 24], np.int64), "axes": np.array([0, 2], np.int64)})
+
+
+def _determinant() -> onnx.ModelProto:
+    return _float(helper.make_node("Reshape", ["image", "shape"], ["rows"], "rows"),
+                  helper.make_node("Det", ["rows"], ["result"], "determinant"), result=(3,),
+                  constants={"shape": np.array([3, 8, 8], np.int64)})
 
 
 def _suppression() -> onnx.ModelProto:
@@ -172,7 +180,8 @@ BROKEN: Mapping[str, tuple[str, Callable[[], onnx.ModelProto | bytes]]] = {
     "cut_short": ("a download cut short", _cut_short),
     "cycle": ("two nodes that need each other", _cycle),
     "missing": ("a node reads a tensor that nothing computes", _missing),
-    "lstm": ("an operator that is not compiled: LSTM", _lstm),
+    "determinant": ("an operator that is not compiled: Det", _determinant),
+    "lstm": ("a recurrence whose steps an input decides", _lstm),
     "suppression": ("an operator whose result has no fixed shape: NonMaxSuppression", _suppression),
     "custom": ("an operator of one's own", _custom),
     "no_output": ("no output", _no_output),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.machine import TABLE_BYTES
 from tilewright.isa.numerics import ResidualSettings, add_residual, requantise
-from tilewright.isa.row_softmax import RowSoftmax, softmax_row
+from tilewright.isa.rows.row_softmax import RowSoftmax, softmax_row
 from tilewright.rtl.stream.commands import Command
 
 TABLES = 3  # tables that programs use; the last one is left for writes beside them

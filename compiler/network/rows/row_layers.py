@@ -26,7 +26,7 @@ from tilewright.compiler.network.layout import layout_of
 from tilewright.isa.limits import MAX_BLOCK_CHANNELS, MAX_COLUMNS, MAX_ROW_LENGTH
 from tilewright.isa.machine import Machine
 from tilewright.isa.program import Call, Operand
-from tilewright.isa.row_softmax import RowSoftmax
+from tilewright.isa.rows.row_softmax import RowSoftmax
 
 __all__ = ["longest_row", "with_row_layers"]
 

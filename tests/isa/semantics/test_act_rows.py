@@ -1,4 +1,4 @@
-"""act.rows against isa.row_softmax, element by element, and that against ONNX Runtime's own softmax of levels."""
+"""act.rows against isa.rows.row_softmax, element by element, and that against ONNX Runtime's own softmax of levels."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ import pytest
 from tests.support.coprocessor_state import engine_of, run
 from tests.support.softmax_models import quantised_softmax
 from tilewright.isa.machine import preset
-from tilewright.isa.row_softmax import RowSoftmax, row_factor, softmax_row
+from tilewright.isa.rows.row_softmax import RowSoftmax, row_factor, softmax_row
 from tilewright.isa.semantics.act_rows import softmax_rows
 from tilewright.sim.values.executor import CommandFailedError
 

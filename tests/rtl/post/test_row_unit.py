@@ -8,7 +8,7 @@ from amaranth.sim import Simulator
 
 from tilewright.isa.machine import Machine, preset
 from tilewright.isa.numerics import requantise
-from tilewright.isa.row_softmax import RowSoftmax, row_factor, softmax_row
+from tilewright.isa.rows.row_softmax import RowSoftmax, row_factor, softmax_row
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 from tilewright.rtl.post.row_factor import RowFactor
 from tilewright.rtl.post.row_unit import RowUnit
