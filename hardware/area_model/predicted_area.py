@@ -51,6 +51,11 @@ class PredictedArea:
         return {name: self.total(name) for name in names}
 
 
+_ROW_UNIT = {"LUT": (365.0, 58.0), "carry": (111.0, 21.0), "FF": (430.0, 122.0)}
+"""Of the row unit on ECP5, and for each lane of post-processing: Yosys 0.70, `rtl.post.row_unit` alone at 1, 2, 8, 16
+lanes (423 to 1,308 LUT4), without the choices between its entries and sums; flip-flops with all that belongs to it."""
+
+
 def predict_area(machine: Machine, target: str) -> PredictedArea:
     """Return the predicted area of the coprocessor of ``machine``, alone, on one of `TARGETS_PREDICTED`.
 
@@ -80,6 +85,9 @@ def _add_counted(blocks: Mapping[str, dict[str, float]], machine: Machine, targe
     if target.startswith("ecp5"):
         for block, count in multipliers(machine).items():
             blocks[block]["DSP"] = count
+        if machine.normalises_rows:
+            for resource, (first, each) in _ROW_UNIT.items():
+                blocks["post: control"][resource] += first + each * machine.post_lanes
     for memory in memories(machine):
         found = blocks[memory.block]
         if target.startswith("ecp5"):
