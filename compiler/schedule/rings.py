@@ -10,11 +10,11 @@ buffer; all else goes round in what is left, which must hold two of the largest.
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilewright.compiler.plan.footprint import block_words, parameter_channels, ring_space
+from tilewright.compiler.plan.footprint import block_words, parameter_channels, ring_space, table_bytes
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.schedule.steps import Need
 from tilewright.compiler.schedule.weight_image import BlockImage, Span
-from tilewright.isa.machine import TABLE_BYTES, Machine
+from tilewright.isa.machine import Machine
 
 __all__ = ["Lasting", "LoadedRegions", "Region", "Ring", "content_of", "units_of", "with_lasting"]
 
@@ -208,7 +208,7 @@ def _merged(needs: Sequence[Need], kept: Mapping[int, Sequence[int]], sizes: Seq
 def units_of(need: Need, plan: LayerPlan, machine: Machine) -> int:
     """Return the words of weights, the channels of parameters or the bytes of a table that are loaded for a need."""
     if need.kind == "table":
-        return TABLE_BYTES
+        return table_bytes(plan.layer)
     block = plan.blocks[need.block]
     if need.kind == "weights":
         return block_words(block, plan.nest, machine)
