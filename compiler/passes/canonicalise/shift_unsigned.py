@@ -53,7 +53,11 @@ def _without_copies(graph: Graph) -> Graph:
 
 
 def _without_shifts(graph: Graph) -> Graph:
-    """Let what makes levels make those of an output, where a table only gave them as the other type."""
+    """Let what makes levels make those of an output, where a table only gave them as the other type.
+
+    A table may also leave the levels as they are and change what they mean, as a factor of half does between scales
+    that differ by it. It stays: its maker would compute other levels at the other scale.
+    """
     for node in graph.nodes:
         operator = node.operator
         if not isinstance(operator, QTable) or (operator.low, operator.high) != (-_SHIFT, _SHIFT - 1) \
@@ -62,7 +66,8 @@ def _without_shifts(graph: Graph) -> Graph:
         (source,) = node.inputs
         maker = graph.producer(source)
         if maker is not None and source not in graph.outputs and graph.only_reader(source) is node \
-                and graph.tensors[source].shape == graph.tensors[node.output].shape:
+                and graph.tensors[source].shape == graph.tensors[node.output].shape \
+                and graph.tensors[source].same_quantisation(graph.tensors[node.output]):
             graph = graph.replaced((maker, node), maker.with_(output=node.output,
                                                               onnx_nodes=maker.onnx_nodes + node.onnx_nodes))
     return graph

@@ -23,3 +23,15 @@ def test_int8_levels_are_given_as_uint8(scale, zero_point, joined):
     kinds = [layer.kind for layer in network.layers]
     assert kinds[0] == "conv"
     assert len(kinds) <= (3 if joined else 1)      # a tensor that is joined with itself is copied
+
+
+def test_levels_that_a_factor_gives_another_meaning_are_those_of_the_scale_before():
+    constants = {"s": scalar(.02), "z": zero(), "w": _RNG.integers(-127, 128, (8, 4, 3, 3)).astype(np.int8),
+                 "t": scalar(.05), "tz": zero(3), "u": scalar(.025), "half": scalar(.5)}
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], "xq"), node("DequantizeLinear", ["xq", "s", "z"], "xd"),
+             node("DequantizeLinear", ["w", "s", "z"], "wd"), node("Conv", ["xd", "wd"], "c"),
+             node("QuantizeLinear", ["c", "t", "tz"], "q"), node("DequantizeLinear", ["q", "t", "tz"], "d"),
+             node("Mul", ["d", "half"], "m"), node("QuantizeLinear", ["m", "u", "tz"], "mq"),
+             node("DequantizeLinear", ["mq", "u", "tz"], "md"), node("Relu", ["md"], "r"),
+             node("QuantizeLinear", ["r", "u", "tz"], "y")]
+    assert_layers(model(nodes, constants, out="int8").SerializeToString())
