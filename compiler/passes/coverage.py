@@ -90,7 +90,7 @@ DATAPATH: tuple[Coverage, ...] = (
     Coverage(operators=("GlobalAveragePool", "QLinearGlobalAveragePool"), runs_on=("pool",),
              limits="images of any size"),
     Coverage(operators=("AveragePool", "QLinearAveragePool"), runs_on=("pool",),
-             limits="windows of any size; no dilations; if padding does not count, one layer for each number of "
+             limits="windows and dilations of any size; if padding does not count, one layer for each number of "
                     "pixels that a window counts",
              exactness=f"exact where the scales prove it; else {_FLOAT}"),
     Coverage(operators=("ReduceMean",), runs_on=("pool", "conv"),

@@ -7,8 +7,9 @@ with a window of just that size. Slices of the input and parts of the output are
 
 from dataclasses import dataclass, replace
 
+from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph.graph import Graph, Tensor
-from tilewright.compiler.graph.integer_operators import QAverage
+from tilewright.compiler.graph.integer_operators import ExactWindow, QAverage
 from tilewright.compiler.graph.move_operators import QConcat, QSlice
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
@@ -45,16 +46,23 @@ class _Windows:
     count: int
 
 
-def _alike(size: int, kernel: int, stride: int, before: int, after: int) -> list[_Windows]:
+def _alike(size: int, window: ExactWindow, axis: int) -> list[_Windows]:
+    """Return the windows along an axis of ``size`` pixels, those inside together; a dilated one counts every few."""
+    kernel, step = window.kernel[axis], window.dilations[axis]
+    before, after = window.pads[axis], window.pads[axis + 2]
     found: list[_Windows] = []
-    for window in range((size + before + after - kernel) // stride + 1):
-        start = window * stride - before
-        first, stop = max(0, start), min(size, start + kernel)
+    for number in range((size + before + after - step * (kernel - 1) - 1) // window.strides[axis] + 1):
+        start = number * window.strides[axis] - before
+        counted = [pixel for pixel in range(start, start + step * kernel, step) if 0 <= pixel < size]
+        if not counted:
+            raise BadModelError(f"Window {number} of an average must count a pixel of the image along axis {axis + 2}, "
+                                f"and lies in the padding")
+        first, stop = counted[0], counted[-1] + 1
         last = found[-1] if found else None
-        if last is not None and stop - first == kernel == last.kernel:
+        if last is not None and len(counted) == kernel == last.kernel:
             found[-1] = replace(last, stop=stop, count=last.count + 1)
         else:
-            found.append(_Windows(first, stop, stop - first, 1))
+            found.append(_Windows(first, stop, len(counted), 1))
     return found
 
 
@@ -70,8 +78,7 @@ class _Split:
     def replaced(self) -> Graph:
         """Return the graph with the average in pieces."""
         window, size = self.operator.exact_window, (self.x.shape or ())[2:]
-        kernel, strides, pads = window.kernel, window.strides, window.pads
-        rows, columns = (_alike(size[i], kernel[i], strides[i], pads[i], pads[i + 2]) for i in range(2))
+        rows, columns = (_alike(size[axis], window, axis) for axis in range(2))
         parts = []
         for index, row in enumerate(rows):
             pieces = [self._average(row, column, f"{index}, {i}") for i, column in enumerate(columns)]
