@@ -1,6 +1,5 @@
 """Averages whose padding does not count, dilated too: each window divides by the pixels that it has in the image."""
 
-import numpy as np
 import onnx
 import pytest
 
