@@ -12,7 +12,7 @@ names in ``compiler.network.layers.Network.tensors``, so the two need no map.
 """
 
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from tilewright.compiler.onnx.opset import raised
 from tilewright.errors import SimulationError
 from tilewright.runtime.oracle.exact_products import Kernels, kernels_here, make_exact, multiplies, multiplies_constants
 from tilewright.runtime.oracle.session_changes import Change, as_the_file_says
-from tilewright.runtime.oracle.unfused import fused_kinds, keep_outputs, with_outputs_of
+from tilewright.runtime.oracle.unfused import fused_kinds, keep_outputs, of_several_scales, with_outputs_of
 
 __all__ = [
     "ONNX_RUNTIME_ERRORS", "VERSION", "FloatReference", "Operator", "Reference", "SaturationError",
@@ -80,7 +80,7 @@ def session(model: str | Path | bytes, kernels: Kernels | None = None, level: Le
         If it would compute wrong sums.
     """
     kernels = kernels or kernels_here()
-    if not kernels.saturate:
+    if not kernels.saturate and not of_several_scales(_read(model, external=False)):
         try:
             return _session(model, level, threads=threads)
         except ONNX_RUNTIME_ERRORS:
@@ -249,6 +249,8 @@ def _written(model: str | Path | bytes, level: Level) -> tuple[onnx.ModelProto, 
     the fusion: those of one kind, or if need be of all kinds.
     """
     try:
+        if nodes := of_several_scales(_read(model, external=False)):
+            return _left_out(_read(model), nodes, level)
         return _write(model, level), ()
     except ONNX_RUNTIME_ERRORS as error:
         _session(model, Level.ORT_DISABLE_ALL)      # raises an error of its own if the model itself is at fault
@@ -256,12 +258,18 @@ def _written(model: str | Path | bytes, level: Level) -> tuple[onnx.ModelProto, 
         kinds = fused_kinds(proto)
         for nodes in (*kinds, [node for kind in kinds for node in kind]):
             try:
-                fused = _write(with_outputs_of(proto, nodes).SerializeToString(), level)
+                return _left_out(proto, nodes, level)
             except ONNX_RUNTIME_ERRORS:
                 continue
-            keep_outputs(fused, proto)
-            return fused, tuple(node.name or node.output[0] for node in nodes)
         raise error
+
+
+def _left_out(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto],
+              level: Level) -> tuple[onnx.ModelProto, tuple[str, ...]]:
+    """Return the result of :func:`_fused` with ``nodes`` left out of the fusion."""
+    fused = _write(with_outputs_of(model, nodes).SerializeToString(), level)
+    keep_outputs(fused, model)
+    return fused, tuple(node.name or node.output[0] for node in nodes)
 
 
 def _write(model: str | Path | bytes, level: Level) -> onnx.ModelProto:

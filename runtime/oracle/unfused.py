@@ -1,10 +1,11 @@
 """Keep nodes from ONNX Runtime's fusion of integer kernels: it fuses no node whose float result the model puts out."""
 
+import math
 from collections.abc import Sequence
 
 import onnx
 
-__all__ = ["fused_kinds", "keep_outputs", "unfused_sentence", "with_outputs_of"]
+__all__ = ["fused_kinds", "keep_outputs", "of_several_scales", "unfused_sentence", "with_outputs_of"]
 
 
 def fused_kinds(model: onnx.ModelProto) -> list[list[onnx.NodeProto]]:
@@ -20,6 +21,24 @@ def fused_kinds(model: onnx.ModelProto) -> list[list[onnx.NodeProto]]:
             stated = frozenset(attribute.name for attribute in node.attribute)
             kinds.setdefault((node.op_type, stated), []).append(node)
     return list(kinds.values())
+
+
+def of_several_scales(model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    """Return the nodes that read or make levels of several scales, and are between Q and DQ.
+
+    ONNX Runtime fuses them, and the integer kernel then refuses the scales when it runs. Weights may have several.
+    """
+    constants = {each.name: each for each in model.graph.initializer}
+
+    def several(node: onnx.NodeProto) -> bool:
+        scale = constants.get(node.input[1])
+        return scale is not None and math.prod(scale.dims) > 1
+
+    read = {node.output[0] for node in model.graph.node
+            if node.op_type == "DequantizeLinear" and node.input[0] not in constants and several(node)}
+    made = {node.input[0] for node in model.graph.node if node.op_type == "QuantizeLinear" and several(node)}
+    return [node for kind in fused_kinds(model) for node in kind
+            if read.intersection(node.input) or made.intersection(node.output)]
 
 
 def with_outputs_of(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> onnx.ModelProto:

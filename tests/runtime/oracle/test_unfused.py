@@ -91,3 +91,27 @@ def test_data_in_a_file_beside_the_model_are_found(tmp_path):
     assert compared.comparison.matches
 
 
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_levels_of_a_scale_per_channel_are_read_and_made_by_the_float_kernel(tmp_path, read):
+    rng = np.random.default_rng(2)
+    constants = {"s": np.float32(.02), "z": np.int8(0), "t": rng.uniform(.01, .1, 4).astype(np.float32),
+                 "u": np.zeros(4, np.int8), "w": rng.integers(-127, 128, (4, 4, 3, 3)).astype(np.int8)}
+    before, behind = (("t", "u"), ("s", "z")) if read else (("s", "z"), ("t", "u"))
+    nodes = [helper.make_node("QuantizeLinear", ["x", *before], ["q"], axis=1),
+             helper.make_node("DequantizeLinear", ["q", *before], ["d"], axis=1),
+             helper.make_node("DequantizeLinear", ["w", "s", "z"], ["wd"]),
+             helper.make_node("Conv", ["d", "wd"], ["c"], "conv"),
+             helper.make_node("QuantizeLinear", ["c", *behind], ["cq"], axis=1),
+             helper.make_node("DequantizeLinear", ["cq", *behind], ["y"], axis=1)]
+    graph = helper.make_graph(nodes, "scales", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 4, 12, 12))],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(np.asarray(value), key) for key, value in constants.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    found = Reference(model.SerializeToString(), mended=False)
+    assert found.unfused == ("conv",)
+    np.testing.assert_array_equal(found.run(X)["cq"], unfused_values(model.SerializeToString())["cq"])
+    session(model.SerializeToString()).run(None, X)
+    onnx.save(model, tmp_path / "net.onnx")
+    assert run_model(ModelSource.of(tmp_path / "net.onnx"), PRESETS["base"], "fast", None).comparison.matches
