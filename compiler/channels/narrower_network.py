@@ -21,9 +21,11 @@ def narrower_network(network: Network, places: ChannelPlaces, constants: Constan
                _narrower(info, network.tensors[root_of(info)], places, constants, kept)
                for name, info in network.tensors.items()}
 
-    def channels(name: str) -> np.ndarray:
+    def channels(name: str, count: int) -> np.ndarray:
         holder, inside = places.ranges[name]
-        return np.flatnonzero(kept[holder][inside or slice(None)])
+        own = kept[holder][inside or slice(None)]
+        # A tensor of which a layer sees another shape keeps all channels.
+        return np.flatnonzero(own) if len(own) == count else np.arange(count)
 
     layers = tuple(_layer(layer, tensors, constants, channels)
                    if any(root_of(network.tensors[name]) in changed
@@ -34,14 +36,14 @@ def narrower_network(network: Network, places: ChannelPlaces, constants: Constan
 
 def _narrower(info: TensorInfo, holder: TensorInfo, places: ChannelPlaces, constants: ConstantChannels,
               kept: Mapping[str, np.ndarray]) -> TensorInfo:
-    """Return a tensor with the channels ``kept`` of its ``holder``."""
+    """Return a tensor with the channels ``kept`` of its ``holder``; it may keep all, and lie elsewhere in it."""
     _, inside = places.ranges[info.name]
     there = kept[holder.name]
     own = there[inside or slice(None)]
     gone = constants.of(info.name)[~own]
     values = None if (gone == VARIES).any() else tuple(map(int, gone))
     absent = AbsentChannels(channels=len(own), kept=tuple(map(int, np.flatnonzero(own))), values=values,
-                            place=info.place) if gone.size else None
+                            place=info.place) if gone.size or info.place is not None else None
     return replace(info, shape=(int(own.sum()), *info.shape[1:]), absent=absent,
                    place=info.place and _moved(info.place, holder, there))
 
@@ -55,12 +57,12 @@ def _moved(place: Place, holder: TensorInfo, kept: np.ndarray) -> Place:
 
 
 def _layer(layer: AnyLayer, tensors: Mapping[str, TensorInfo], constants: ConstantChannels,
-           channels: Callable[[str], np.ndarray]) -> AnyLayer:
+           channels: Callable[[str, int], np.ndarray]) -> AnyLayer:
     """Return a layer between tensors of fewer channels."""
     if not isinstance(layer, Layer):
         return layer
-    inputs = channels(layer.input)
-    outputs = np.arange(layer.conv_shape[0]) if layer.whole else channels(layer.output)
+    inputs = channels(layer.input, layer.in_shape[0])
+    outputs = np.arange(layer.conv_shape[0]) if layer.whole else channels(layer.output, layer.conv_shape[0])
     if len(outputs) == layer.conv_shape[0] and len(inputs) == layer.in_shape[0]:
         return layer
     weights, bias, groups = layer.weights, layer.bias, layer.groups

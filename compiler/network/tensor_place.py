@@ -37,7 +37,7 @@ class AbsentChannels:
     """Channels of the model's tensor that are not in memory: constant, or read by nothing (`compiler.channels`).
 
     The tensor has ``channels``, of which those in memory are ``kept``, and would lie at ``place``. ``values`` are the
-    levels of the others in order; None if some of these vary.
+    levels of the others in order; None if some of these vary. Of a part of a larger tensor all may be in memory.
     """
 
     channels: int

@@ -1,5 +1,6 @@
 """Channels that are not computed: every tensor is compared as before, and check, run and compare say what is saved."""
 
+import numpy as np
 import pytest
 
 from tests.support.onnx_models import ModelBuilder
@@ -67,3 +68,18 @@ def test_the_layers_agree_three_ways(source):
     found = compare_layers(source, BASE, "fast", None, steps=Silence())
     assert found.matches
     assert len(found.found.rows) == found.found.layers
+
+
+def test_a_part_that_keeps_its_channels_is_compared_where_it_lies_in_the_whole(tmp_path):
+    model = ModelBuilder("qdq", seed=3, zero_point=None)
+    x = model.conv(model.input((1, 4, 8, 8)), 16, pads=(1, 1, 1, 1))
+    model.pruned = 0.6
+    y = model.conv(x, 48, kernel=1)
+    model.pruned = 0.0
+    whole = model.concat([y, model.max_pool(x, 3, strides=(1, 1), pads=(1, 1, 1, 1))], np.float32(1.2 * x.scale))
+    file = tmp_path / "parts.onnx"
+    file.write_bytes(model.finish(model.conv(whole, 5, kernel=1)))
+    found = run_model(ModelSource.of(file), BASE, "fast", None)
+    assert any(note.startswith("channels not computed") for note in found.report.notes)
+    assert found.comparison.matches
+    assert found.comparison.compared == found.comparison.layers
