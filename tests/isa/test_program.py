@@ -24,7 +24,7 @@ def test_loops_expand_in_order_with_their_operands():
     assert text[4] == "0 lda.linear address=0x80000100 base=512 rows=4 y=0 signal_act_ready"
     assert text[7] == "0 lda.linear address=0x80000200 base=0 rows=4 y=0 signal_act_ready"
     assert "tiles_y=2" in text[9]
-    assert text[10] == "1 sta.fence abort=0 notify=0"
+    assert text[10] == "1 sta.fence abort=0 notify=0 erase=0"
 
 
 def test_the_json_form_loses_nothing():
