@@ -1,6 +1,6 @@
 """A tensor's place in a larger one, among plain bytes, and among the channels that it has in the model."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,3 +54,16 @@ class AbsentChannels:
         found[kept] = stored
         found[~kept] = np.array(self.values, stored.dtype).reshape(-1, 1, 1)
         return found
+
+    def part(self, first: int, stop: int, place: Place) -> "AbsentChannels":
+        """Return those of a part with the channels from ``first`` to before ``stop`` of what is in memory.
+
+        In the model the part begins at the first of these and ends at the last; ``place`` is that of the whole there.
+        """
+        kept = self.kept[first:stop]
+        start, end = kept[0], kept[-1] + 1
+        gone = sorted(set(range(self.channels)) - set(self.kept))
+        values = None if self.values is None else tuple(
+            value for channel, value in zip(gone, self.values, strict=True) if start <= channel < end)
+        return AbsentChannels(channels=end - start, kept=tuple(each - start for each in kept), values=values,
+                              place=replace(place, offset=place.offset + start))

@@ -94,8 +94,14 @@ def _table_from(layer: Layer, first: int) -> np.ndarray | None:
 
 def _channels(info: TensorInfo, first: int, stop: int) -> TensorInfo:
     """Return a range of a tensor's channels as a part of what the tensor lies in."""
-    channels, _, width = info.shape
-    place = info.place or Place(parent=info.name, offset=0, row_step=width * channels, pixel_step=channels)
+    place = _place(info)
+    absent = info.absent and info.absent.part(first, stop, _place(info.in_model))
     return replace(info, name=f"{info.name}[{first}:{stop}]", shape=(stop - first, *info.shape[1:]),
-                   place=replace(place, offset=place.offset + first), dims=None, absent=None,
+                   place=replace(place, offset=place.offset + first), dims=None, absent=absent,
                    onnx_name=None, onnx_dtype=None, onnx_shape=None)
+
+
+def _place(info: TensorInfo) -> Place:
+    """Return where a tensor lies in what holds it, which may be itself."""
+    channels, _, width = info.shape
+    return info.place or Place(parent=info.name, offset=0, row_step=width * channels, pixel_step=channels)

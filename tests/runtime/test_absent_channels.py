@@ -1,5 +1,7 @@
 """Channels that are not computed: every tensor is compared as before, and check, run and compare say what is saved."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -81,5 +83,20 @@ def test_a_part_that_keeps_its_channels_is_compared_where_it_lies_in_the_whole(t
     file.write_bytes(model.finish(model.conv(whole, 5, kernel=1)))
     found = run_model(ModelSource.of(file), BASE, "fast", None)
     assert any(note.startswith("channels not computed") for note in found.report.notes)
+    assert found.comparison.matches
+    assert found.comparison.compared == found.comparison.layers
+
+
+def test_parts_of_a_layer_that_is_split_are_compared_with_their_own_channels(tmp_path):
+    model = ModelBuilder("qdq", seed=1)
+    model.pruned = 0.4
+    x = model.conv(model.input((1, 2, 24, 64)), 12, kernel=1)
+    model.pruned = 0.0
+    file = tmp_path / "split.onnx"
+    file.write_bytes(model.finish(model.conv(model.average(x), 5, kernel=1)))
+    small = replace(preset("nano"), name="small", activation_bytes=4096, result_bytes=1024)
+    found = run_model(ModelSource.of(file), small, "fast", None)
+    assert any(note.startswith("channels not computed") for note in found.report.notes)
+    assert found.comparison.layers > 3, "the average is split"
     assert found.comparison.matches
     assert found.comparison.compared == found.comparison.layers
