@@ -68,11 +68,9 @@ def _before(edit: Edit, node: ir.Node) -> tuple[ir.Value | None, ir.Node]:
 
 
 def _takes(node: ir.Node, channels: int) -> bool:
-    """Tell whether a node is a Conv of all channels, or of each by itself, by constant levels."""
+    """Tell whether a node is a Conv of so many channels, in groups or not, by constant levels."""
     held = of_constant(node.inputs[1]) if not node.domain and node.op_type == "Conv" else None
-    if held is None or held.levels.ndim < 3:
-        return False
-    return attribute(node, "group", 1) == 1 or (held.levels.shape[1] == 1 and attribute(node, "group", 1) == channels)
+    return held is not None and held.levels.ndim > 2 and held.levels.shape[1] * attribute(node, "group", 1) == channels
 
 
 def _one_scale(edit: Edit, nodes: Sequence[ir.Node], scale: np.float32, zero: np.generic) -> None:
@@ -86,12 +84,13 @@ def _one_scale(edit: Edit, nodes: Sequence[ir.Node], scale: np.float32, zero: np
 def _scaled(edit: Edit, node: ir.Node, factor: np.ndarray) -> None:
     """Multiply the weights of a Conv by a number for each of its input channels."""
     held = of_constant(node.inputs[1]) or _missing()
-    rank, outputs = held.levels.ndim, len(held.levels)
-    each = np.repeat(factor, outputs // factor.size) if attribute(node, "group", 1) > 1 else None
-    if each is not None and rescaled(edit, ConvOfLevels(node, outputs, rank, np.zeros(outputs, np.float32)), each):
+    rank, outputs, groups = held.levels.ndim, len(held.levels), attribute(node, "group", 1)
+    # A row of factors for each output channel: those of the input channels of its group.
+    each = np.repeat(factor.reshape(groups, -1), outputs // groups, axis=0)
+    if each.shape[1] == 1 and rescaled(edit, ConvOfLevels(node, outputs, rank, np.zeros(outputs, np.float32)),
+                                       each.ravel()):
         return
-    along = each.reshape(-1, *[1] * (rank - 1)) if each is not None else factor.reshape(1, -1, *[1] * (rank - 2))
-    levels, scale = requantised(held.real * along.astype(np.float32), 0)
+    levels, scale = requantised(held.real * each.reshape(*each.shape, *[1] * (rank - 2)).astype(np.float32), 0)
     name = node.inputs[1].name if node.inputs[1] is not None else node.name
     node.replace_input_with(1, edit.insert(node, "DequantizeLinear", [
         edit.constant(levels, f"{name}:levels"), edit.constant(scale, f"{name}:scale"),

@@ -26,7 +26,7 @@ def _model(between=(), second=None, zeros=0, **behind):
              *(node(op, [ends[index]], ends[index + 1], **given) for index, (op, given) in enumerate(between)),
              node("QuantizeLinear", [ends[-1], "cs", "cz"], "q", axis=1),
              node("DequantizeLinear", ["q", "cs", "cz"], "d", axis=1),
-             node("Conv", ["d", "vd"], "e", **({"group": 8} if second.shape[1] == 1 else {}), **behind),
+             node("Conv", ["d", "vd"], "e", group=8 // second.shape[1], **behind),
              node("QuantizeLinear", ["e", "ys", "z"], "eq"), node("DequantizeLinear", ["eq", "ys", "z"], "y")]
     constants = {"xs": scalar(.02), "z": zero(), "ws": scalar(.01), "ys": scalar(.1), "w": _levels(8, 4, 3, 3),
                  "v": second, "b": np.float32(_RNG.normal(0, .5, 8)), "cs": _SCALES,
@@ -55,9 +55,9 @@ def test_a_depthwise_convolution_has_them_in_its_scales(between, zeros, behind):
     assert share < .01
 
 
-@pytest.mark.parametrize("kernel", [1, 3])
-def test_weights_of_other_convolutions_are_requantised_with_a_note(kernel):
-    proto = _model(second=_levels(6, 8, kernel, kernel))
+@pytest.mark.parametrize("shape", [(6, 8, 1, 1), (6, 8, 3, 3), (8, 2, 3, 3), (12, 4, 3, 3)], ids=str)
+def test_weights_of_other_convolutions_are_requantised_with_a_note(shape):
+    proto = _model(second=_levels(*shape))
     assert _levels_off(proto)[0] <= 8      # a half of the largest / 127, 72 times
     assert any("requantised" in note for note in normalise(proto).notes)
 
