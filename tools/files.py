@@ -66,14 +66,24 @@ def _replace(path: Path, content: bytes) -> None:
 def require_place(*paths: Path | None, read: Iterable[Path | str | None] = ()) -> None:
     """Raise :exc:`InputError` if a file cannot be put at one of ``paths``, before the work that makes it.
 
-    None of them may be a file that is ``read``, which would be written over.
+    None of them may be a file that is ``read``, which would be written over, and no two the same file.
     """
     inputs = [Path(each) for each in read if each is not None]
-    for path in paths:
+    for index, path in enumerate(paths):
+        if path is not None and _is_to_be_file(path) and path.resolve() in (
+                each.resolve() for each in paths[:index] if each is not None):
+            raise InputError(f"File {str(path)!r} is to hold two results; give one of them another name")
         if path is not None and path.is_file() and any(each.is_file() and each.samefile(path) for each in inputs):
             raise InputError(f"File {str(path)!r} is read, and must not be written over; give the result another name")
-        if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK)):
+        if path is not None and path.is_dir():
+            raise InputError(f"File {str(path)!r} cannot be written, because it is a folder; name a file in it")
+        if path is not None and not os.access(path.parent, os.W_OK | os.X_OK):
             raise InputError(f"File {str(path)!r} cannot be written: {path.parent} must be a folder with room for it")
+
+
+def _is_to_be_file(path: Path) -> bool:
+    """Tell whether a result replaces what ``path`` holds: a device or a pipe takes one behind the other."""
+    return path.is_file() or not path.exists()
 
 
 def write_arrays(path: Path, arrays: Mapping[str, "np.ndarray"]) -> None:

@@ -14,6 +14,10 @@ SENTENCES = {
         lambda: write_file(Path("/none/report.json"), b"report"),
     "InputError: File '/none/report.json' cannot be written: /none must be a folder with room for it":
         lambda: require_place(Path("/none/report.json")),
+    "InputError: File '/dev' cannot be written, because it is a folder; name a file in it":
+        lambda: require_place(Path("/dev")),
+    "InputError: File 'a/../report' is to hold two results; give one of them another name":
+        lambda: require_place(Path("report"), None, Path("a/../report")),
 }
 
 
