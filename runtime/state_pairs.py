@@ -51,8 +51,11 @@ def check_state(state: Mapping[str, str], inputs: Sequence[NodeArg], outputs: Se
     Raises
     ------
     InputError
-        If a name is none of the model's, an output is there twice, or the two differ in shape or type.
+        If it is no mapping of names, a name is none of the model's, an output is there twice, or the two differ in
+        shape or type.
     """
+    if not isinstance(state, Mapping) or not all(isinstance(each, str) for pair in state.items() for each in pair):
+        raise InputError(f"State must map names of inputs to names of outputs, as {{'h': 'hn'}} does, not {state!r:.60}")
     known, made = ({each.name: each for each in some} for some in (inputs, outputs))
     for name, output in state.items():
         if name not in known:

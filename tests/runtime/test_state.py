@@ -68,7 +68,8 @@ def test_both_ends_of_a_state_have_one_scale(quantised):
 
 
 @pytest.mark.parametrize(("state", "named"), [
-    ({"hh": "hn"}, "'hh'"), ({"h": "hm"}, "'hm'"), ({"h": "hn", "c": "hn"}, "'hn'"), ({"x": "hn"}, "(1, 1, 8)")])
+    ({"hh": "hn"}, "'hh'"), ({"h": "hm"}, "'hm'"), ({"h": "hn", "c": "hn"}, "'hn'"), ({"x": "hn"}, "(1, 1, 8)"),
+    ([("h", "hn")], "map"), ({"h": 3}, "map")])
 def test_a_state_that_is_none_is_refused(quantised, state, named):
     with pytest.raises(InputError) as caught:
         carrying(quantised[0], state)
