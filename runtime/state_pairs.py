@@ -55,7 +55,8 @@ def check_state(state: Mapping[str, str], inputs: Sequence[NodeArg], outputs: Se
         shape or type.
     """
     if not isinstance(state, Mapping) or not all(isinstance(each, str) for pair in state.items() for each in pair):
-        raise InputError(f"State must map names of inputs to names of outputs, as {{'h': 'hn'}} does, not {state!r:.60}")
+        raise InputError("State must map names of inputs to names of outputs, as {'h': 'hn'} does, not "
+                         f"{state!r:.60}")
     known, made = ({each.name: each for each in some} for some in (inputs, outputs))
     for name, output in state.items():
         if name not in known:
