@@ -140,7 +140,7 @@ def side_by_side(network: Network, job: Job, onnx_runtime: _Arrays, reference: _
     """
     theirs = _theirs(network, onnx_runtime, reference)
     rows: list[Row] = []
-    judges = _Judge(network, theirs, reference)
+    judges = _Judge(network, job, theirs, reference)
     for index, layer in enumerate(network.layers):
         tensor = judges.tensor(layer)
         verdict, wrong = judges.verdict(layer)
@@ -217,8 +217,9 @@ def _levels(layer: AnyLayer) -> int:
 class _Judge:
     """Holds the integer reference to ONNX Runtime, in the order of the layers."""
 
-    def __init__(self, network: Network, theirs: _Arrays, reference: _Arrays) -> None:
+    def __init__(self, network: Network, job: Job, theirs: _Arrays, reference: _Arrays) -> None:
         self._network, self._theirs, self._reference = network, theirs, reference
+        self._absent = {name: info.absent for name, (info, _) in job.tensors.items() if info.absent is not None}
         self._rough: set[str] = set()   # float tensors that need not be ONNX Runtime's to the last bit
         self._parted = False            # whether a layer before this one was off
 
@@ -276,7 +277,14 @@ class _Judge:
             return None
         if isinstance(layer, CoreLayer):
             return run_core_layer(layer, self._network, values)
-        other = values[layer.residual.tensor].reshape(layer.conv_shape) if layer.residual else None
-        shape = self._network.tensors[layer.output].array_shape
-        factor = values[layer.factor.tensor] if layer.factor else None
-        return run_layer(layer, values[layer.input].reshape(layer.in_shape), other, factor).reshape(shape)
+        other = self._stored(layer.residual.tensor).reshape(layer.conv_shape) if layer.residual else None
+        factor = self._stored(layer.factor.tensor) if layer.factor else None
+        made = run_layer(layer, self._stored(layer.input).reshape(layer.in_shape), other, factor)
+        if (absent := self._absent.get(layer.output)) is not None:
+            return None if absent.values is None else absent.filled_in(made)
+        return made.reshape(self._network.tensors[layer.output].array_shape)
+
+    def _stored(self, name: str) -> np.ndarray:
+        """Return ONNX Runtime's values of the channels that a tensor has in memory."""
+        absent = self._absent.get(name)
+        return self._theirs[name] if absent is None else self._theirs[name][list(absent.kept)]
