@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from pathlib import Path
 
+import numpy as np
+
 from tilewright.compiler.network.layers import TensorInfo, UnreadInput
 from tilewright.compiler.onnx.foreign_formats import foreign_folder
 from tilewright.compiler.onnx.open_shapes import BATCH_NOTE, has_open_batch
@@ -251,7 +253,14 @@ def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file
         return picture(expected)
     if source.quantised is not None:
         # The model may have inputs that it does not read.
-        sample = source.quantised.feeds(1)[0]
-        arrays = {each.name: as_type(sample[each.name], each.dtype) for each in expected}
-        return Inputs(arrays, "the first calibration sample")
+        (sample,) = source.quantised.feeds(1)
+        images = next((each.shape[0] // len(sample[each.name]) for each in expected if each.shape), 1)
+        if images == 1:
+            arrays = {each.name: as_type(sample[each.name], each.dtype) for each in expected}
+            return Inputs(arrays, "the first calibration sample")
+        some = source.quantised.feeds(images)
+        batch = {each.name: np.concatenate([some[index % len(some)][each.name] for index in range(images)])
+                 for each in expected}
+        return Inputs({each.name: as_type(batch[each.name], each.dtype) for each in expected},
+                      f"the first {min(images, len(some))} calibration samples")
     return random_inputs(tensors)
