@@ -39,7 +39,8 @@ class ChannelPlaces:
         for name, info in tensors.items():
             holder = tensors[root_of(info)]
             found = _channels_in(info, holder)
-            if found is None:
+            # Dimensions of its own are those of all its channels.
+            if found is None or info.dims is not None:
                 kept.add(holder.name)
             ranges[name] = holder.name, found
         for layer in network.layers:
