@@ -91,6 +91,8 @@ def _written(edit: Edit, node: ir.Node) -> bool:
         return False
     if attribute(last, "to", 0) == int(ir.DataType.from_numpy(kind)) and found.fills \
             and not (found.next is not None and found.next.op_type == "Cast"):
+        if _is_parameter(last.outputs[0]):
+            return False
         edit.replace(last, _levels(edit, found, kind))
         return True
     end = _undone(found)
@@ -103,6 +105,12 @@ def _written(edit: Edit, node: ir.Node) -> bool:
         real = edit.insert(end, "Clip", [real, *(edit.constant(each, f"{found.x.name}:bound") for each in bounds)])
     edit.replace(end, real)
     return True
+
+
+def _is_parameter(value: ir.Value) -> bool:
+    """Tell whether bytes are read as the zero point or scale of levels, as DynamicQuantizeLinear spelled out does."""
+    return any(value in node.inputs[1:] for node in readers(value) if node.op_type.endswith("QuantizeLinear")
+               or node.op_type == "DequantizeLinear")
 
 
 def _quantised(node: ir.Node) -> _Arithmetic | None:
