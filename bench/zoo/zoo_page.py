@@ -18,7 +18,9 @@ _TEMPLATE = Path(__file__).with_name("zoo_page.md.j2")
 _NAMED_CAUSES = 0.01
 """Causes of a smaller part of all cycles are left out of the reason."""
 
-_COST_HEADS = ("network", "MACs, M", "design", "cycles", "ms", "energy, µJ", "weights, bytes", "working memory", "core")
+_DESIGNS = ("nano", "base", "large")
+_COST_HEADS = ("network", "MACs, M", *(f"{what}, {design}" for what in ("cycles", "ms", "µJ") for design in _DESIGNS),
+               "weights, bytes", "working memory", "core")
 _HEADS = ("network", "from", "what runs where", "cycles", "core", "against ONNX Runtime")
 _SILICON_HEADS = ("network", "system", "published", "cycles", "clock", "source")
 _WORTH_NAMING = 0.005
@@ -102,7 +104,7 @@ def zoo_page(networks: Sequence[NetworkFacts], silicon: Sequence[Silicon] = ()) 
     """Return the page."""
     ran = [each for each in networks if each.ran]
     return render(
-        _TEMPLATE, costs=table(_COST_HEADS, [row for each in ran for row in _cost_rows(each)], left=3) if ran else "",
+        _TEMPLATE, costs=table(_COST_HEADS, [_cost_row(each) for each in ran if each.costs], left=1) if ran else "",
         networks=table(_HEADS, map(_row, ran), left=None) if ran else "",
         silicon=table(_SILICON_HEADS, [[each.network, each.system, each.published, each.cycles, each.clock, each.source]
                                        for each in silicon], left=None) if silicon else "",
@@ -112,16 +114,18 @@ def zoo_page(networks: Sequence[NetworkFacts], silicon: Sequence[Silicon] = ()) 
         ran=len(ran), listed=len(networks))
 
 
-def _cost_rows(facts: NetworkFacts) -> list[list[str]]:
-    """Return a row for each preset; what holds for the network stands in the first."""
-    rows = []
-    for number, cost in enumerate(facts.costs):
-        judged = "" if facts.accuracy is None else f", {percent(facts.accuracy, 1)} of {facts.images} images right"
-        about = [facts.name + judged, digits(facts.macs / 1e6)] if number == 0 else ["", ""]
-        rows.append([*about, cost["machine"], *(["refused", *["–"] * 5] if cost["refused"] else [
-            f"{cost['cycles']:,}", digits(cost["milliseconds"]), digits(cost["energy_uj"]),
-            f"{cost['weight_bytes']:,}", f"{cost['working_bytes']:,}", percent(cost["core_share"], 1)])])
-    return rows
+def _cost_row(facts: NetworkFacts) -> list[str]:
+    """Return the row of a network: cycles, time and energy on each preset, the rest on the second, base."""
+    judged = "" if facts.accuracy is None else f", {percent(facts.accuracy, 1)} of {facts.images} images right"
+    by_design = {cost["machine"]: cost for cost in facts.costs if not cost["refused"]}
+    figures = [by_design[design] if design in by_design else None for design in _DESIGNS]
+    cells = [
+        *("–" if cost is None else f"{cost['cycles']:,}" for cost in figures),
+        *("–" if cost is None else digits(cost[what]) for what in ("milliseconds", "energy_uj") for cost in figures)]
+    base = figures[1]
+    rest = ["–"] * 3 if base is None else [f"{base['weight_bytes']:,}", f"{base['working_bytes']:,}",
+                                           percent(base["core_share"], 1)]
+    return [facts.name + judged, digits(facts.macs / 1e6), *cells, *rest]
 
 
 def clause(sentence: str) -> str:

@@ -158,7 +158,18 @@ def _normal(proto: onnx.ModelProto) -> onnx.ModelProto:
     for note in form.notes:
         add_note(made, note)
     add_note(made, form_note(form.counts))
+    _keep_defaults(proto, made)
     return made
+
+
+def _keep_defaults(proto: onnx.ModelProto, made: onnx.ModelProto) -> None:
+    """Leave inputs that have defaults in a model whose rules have made constants of them: who feeds one is told."""
+    known = {each.name for each in (*made.graph.initializer, *made.graph.input)}
+    values = {each.name: each for each in proto.graph.initializer}
+    for value in proto.graph.input:
+        if value.name in values and value.name not in known:
+            made.graph.input.append(value)
+            made.graph.initializer.append(values[value.name])
 
 
 def self_contained(model: str | Path) -> bytes:

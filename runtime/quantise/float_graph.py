@@ -266,9 +266,12 @@ def _average(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewrit
 Rules = Mapping[str, Callable[[NodeProto, _Shapes, _Constants], _Rewritten]]
 
 def _bias(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
-    """Gemm whose bias is computed, as optimisation makes of MatMul and Add → Gemm and Add."""
-    if len(node.input) < 3 or not node.input[2] or node.input[2] in constants or any(
-            each.name == "beta" and each.f != 1 for each in node.attribute):
+    """Gemm whose bias is computed, as optimisation makes of MatMul and Add → Gemm and Add.
+
+    A bias of one dimension is no such result: it may be levels of constants, dequantised.
+    """
+    if len(node.input) < 3 or not node.input[2] or node.input[2] in constants or len(
+            shapes.get(node.input[2], ())) == 1 or any(each.name == "beta" and each.f != 1 for each in node.attribute):
         return _flat_bias(node, shapes, constants)
     name, product = node.output[0], f"{node.output[0]}_product"
     new = NodeProto.FromString(node.SerializeToString())

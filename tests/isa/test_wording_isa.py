@@ -10,7 +10,8 @@ from tilewright.isa.machine import Machine, MemoryTiming
 
 SENTENCES = {
     "EncodingError: Operand rows must be in 0..1023, not 1024": lambda: command("lda", "linear", rows=1024),
-    "EncodingError: sta.fence has the operands abort, erase, notify, not 'rows'": lambda: command("sta", "fence", rows=1),
+    "EncodingError: sta.fence has the operands abort, erase, notify, not 'rows'":
+        lambda: command("sta", "fence", rows=1),
     "EncodingError: Variant set_row has the flags none, not 'wait_act_ready'":
         lambda: command("lda", "set_row", ["wait_act_ready"]),
     "EncodingError: Every instruction must have a funct3 of its own, not [0, 0]":
