@@ -174,13 +174,14 @@ def with_lasting(needs: Sequence[Need], content: Callable[[Need], Hashable], siz
     groups = sorted((group for group in alike.values() if len(group) > 1),
                     key=lambda group: (1 - len(group)) * size(needs[group[0]]))
     sizes = [size(need) for need in needs]
-    together = sum(each for need, each in zip(needs, sizes, strict=True) if need.among)
+    # Layers that are computed by bands keep their loads side by side, in a piece that may be the whole ring.
+    together = any(need.among for need in needs)
     kept: dict[int, list[int]] = {}
     left = capacity
     for group in groups:
         inside = {*group, *(index for each in kept.values() for index in each)}
         largest = max((each for index, each in enumerate(sizes) if index not in inside), default=0)
-        if left - sizes[group[0]] >= max(2 * largest, together):
+        if not together and left - sizes[group[0]] >= 2 * largest:
             kept[group[0]] = group
             left -= sizes[group[0]]
     return _merged(needs, kept, sizes, left) if kept else Lasting(tuple(needs), capacity, {})

@@ -62,3 +62,9 @@ def test_where_they_have_no_room_beside_the_others_they_are_loaded_again(tmp_pat
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
     small = replace(PRESETS["base"], weight_bytes=4096, name="small")
     assert weight_bytes(tmp_path, 8, small)[1] > weight_bytes(tmp_path, 4, small)[1]
+
+
+def test_nothing_lasts_beside_layers_that_keep_their_loads_side_by_side():
+    needs = [need(0, layer=0), need(2, layer=2), replace(need(1, layer=1), among=frozenset((1, 3)))]
+    found = with_lasting(needs, lambda each: "a" if each.layer != 1 else "b", lambda _: 4, 64)
+    assert (found.needs, found.left, dict(found.places)) == (tuple(needs), 64, {})
