@@ -72,6 +72,7 @@ _BY_CAUSE: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(cause), t
     # the rest
     ("it moves nothing", "leave it out: its result is its input"),
     ("machine leaves out", "take a machine that has it: base has every unit"),
+    ("machine has no row unit", "choose one that has it, as with --machine base,row_unit=true"),
     ("row unit takes rows that lie in one run", "let its axis be the channels of an image, or the last of a matrix"),
     ("row unit takes rows of up to", "take a machine with more parameter_channels, up to 4096"),
     ("row unit leaves levels", "quantise its input and its result to one type, and the result with a scale below 1"),

@@ -11,7 +11,7 @@ from tilewright.compiler.compile import compile_layers, emit_elf, fit_network
 from tilewright.compiler.kernels.ways_out import way_out
 from tilewright.compiler.network.layers import CoreLayer, Layer
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.network.rows.row_layers import longest_row
+from tilewright.compiler.network.rows.row_layers import NO_UNIT, longest_row, with_row_layers
 from tilewright.isa.machine import Machine, MemoryTiming, preset
 from tilewright.runtime.execution.accounting import account
 from tilewright.runtime.execution.engines import execute
@@ -98,3 +98,14 @@ def test_a_machine_without_the_unit_leaves_rows_to_the_host_core():
     for machine in (preset("nano"), replace(BASE, value_tables=False)):
         assert all(isinstance(layer, CoreLayer) for layer in fit_network(network, machine)[0].layers)
     assert all(isinstance(layer, Layer) for layer in fit_network(network, BASE)[0].layers)
+
+
+@pytest.mark.parametrize("machine", [preset("base"), preset("nano"), replace(SMALL, row_unit=False)], ids=str)
+def test_a_machine_without_the_unit_says_that_it_would_take_the_rows_and_one_with_it_does(machine):
+    network = softmaxes(((1, 65, 4, 13), 1), ((1, 1), 1))
+    rows, single = with_row_layers(network, machine).layers
+    assert rows.reason == NO_UNIT
+    assert "row_unit=true" in way_out(rows.op, rows.reason)
+    assert single.reason == network.layers[1].reason    # so few elements are the host core's on every machine
+    equipped = replace(machine, row_unit=True)
+    assert isinstance(with_row_layers(network, equipped).layers[0], Layer)

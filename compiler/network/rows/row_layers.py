@@ -28,10 +28,13 @@ from tilewright.isa.machine import Machine
 from tilewright.isa.program import Call, Operand
 from tilewright.isa.rows.row_softmax import RowSoftmax
 
-__all__ = ["longest_row", "with_row_layers"]
+__all__ = ["NO_UNIT", "longest_row", "with_row_layers"]
 
 _LEAST = 64
 """Elements below which loading the table takes longer than the host core."""
+
+NO_UNIT = "the machine has no row unit, which would take it"
+"""Reason of a softmax on the host core of a machine without the unit."""
 
 _COLUMNS = 256
 """Pixels of a row, at most, where any number will do."""
@@ -44,10 +47,16 @@ def longest_row(machine: Machine) -> int:
 
 
 def with_row_layers(network: Network, machine: Machine) -> Network:
-    """Return ``network`` with the softmaxes that the row unit of ``machine`` can compute as layers of the datapath."""
-    if not machine.normalises_rows:
-        return network
+    """Return ``network`` with the softmaxes that the row unit of ``machine`` can compute as layers of the datapath.
+
+    Without that unit they stay on the host core, with the unit as the reason where it would take them.
+    """
     tensors = dict(network.tensors)
+    if not machine.normalises_rows:
+        equipped = replace(machine, row_unit=True, value_tables=True)
+        layers = [replace(layer, reason=NO_UNIT) if isinstance(layer, CoreLayer) and isinstance(
+            _on_datapath(layer, network, dict(tensors), equipped), Layer) else layer for layer in network.layers]
+        return replace(network, layers=tuple(layers))
     layers = [_on_datapath(layer, network, tensors, machine) for layer in network.layers]
     return replace(network, layers=tuple(layers), tensors=tensors)
 
