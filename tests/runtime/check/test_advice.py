@@ -228,8 +228,11 @@ ROWS = {
                                                coordinate_transformation_mode="asymmetric"))),
     "a Softmax at the end": Row("no such operator$", qdq(ended("Softmax", axis=1)), "end the model before it",
                                 qdq(quantised_weights)),
-    "a Softmax in the middle": Row(MIDDLE, qdq(in_the_middle("Softmax", axis=1)), "Sigmoid",
-                                   qdq(in_the_middle("Sigmoid"))),
+    "a LogSoftmax in the middle": Row(MIDDLE, qdq(in_the_middle("LogSoftmax", axis=1)), "Sigmoid",
+                                      qdq(in_the_middle("Sigmoid"))),
+    "a Softmax without a row unit": Row("no row unit", qdq(in_the_middle("Softmax", axis=1)), "row_unit=true",
+                                        qdq(in_the_middle("Softmax", axis=1)),
+                                        machines=("base", "base,row_unit=true")),
     "an ArgMax": Row("no such operator$", qdq(lambda b, x: b.outputs.append(helper.make_tensor_value_info(
         b.node("ArgMax", [b.dequantised(quantised_weights(b, x))], "end", axis=1), TensorProto.INT64, (1, 1, 8, 8)))),
         "outside of the model", qdq(quantised_weights)),
