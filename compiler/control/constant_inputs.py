@@ -10,7 +10,7 @@ from onnx.reference import ReferenceEvaluator
 __all__ = ["constant_inputs"]
 
 _MOVES = {"Concat", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
-"""What is computed here: elements are moved, and none is made."""
+"""Operators that are computed here: they move elements, and make none."""
 
 
 def constant_inputs(node: onnx.NodeProto, graph: onnx.GraphProto, opset: int,

@@ -1,4 +1,4 @@
-"""What an RNN, a GRU or an LSTM of ONNX states: sizes, weights of each direction, states, activations.
+"""An RNN, a GRU or an LSTM as ONNX states it: sizes, weights of each direction, states, activations.
 
 Source: ONNX's operator specification of RNN-22, GRU-22 and LSTM-22, which older versions agree with in all that they
 have.
