@@ -76,7 +76,13 @@ def fitted(block: str, machines: Sequence[Machine], counts: Sequence[int]) -> di
 
 
 def draw_machine(chance: random.Random) -> Machine:
-    """Return a machine drawn from those that a fit elaborates."""
+    """Return a machine drawn from those that a fit elaborates; none has a row unit, whose registers are counted."""
+    while (found := _draw(chance)) is None:
+        pass
+    return found
+
+
+def _draw(chance: random.Random) -> Machine | None:
     values: dict[str, Any] = {}
     for name, (low, high) in LIMITS.items():
         values[name] = 1 << chance.randint(low.bit_length() - 1, min(high, _MOST.get(name, high)).bit_length() - 1)
@@ -84,7 +90,10 @@ def draw_machine(chance: random.Random) -> Machine:
     shared = min(values["lanes"], 1 << chance.randint(0, values["tiles"].bit_length() - 1))
     values["clusters"] = values["lanes"] // shared
     values |= {field.name: chance.random() < 0.75 for field in fields(Machine) if field.type is bool}
-    return Machine(**values)
+    try:
+        return Machine(**values | {"row_unit": False})
+    except ValueError:      # its buffers do not fit its lanes
+        return None
 
 
 @cache

@@ -1,17 +1,15 @@
 """How much of a loop is unrolled at most, and why one is not unrolled."""
 
+from tilewright.errors import CompileError
+
 __all__ = ["MOST_NODES", "NotUnrolledError", "require_few"]
 
 MOST_NODES = 8192
 """Operators of all steps of a node together. ONNX Runtime's quantiser takes a time that grows with their square."""
 
 
-class NotUnrolledError(Exception):
+class NotUnrolledError(CompileError):
     """A node of control flow that cannot be unrolled: the reason, and what to do about it."""
-
-    def __init__(self, reason: str, way_out: str) -> None:
-        super().__init__(reason)
-        self.reason, self.way_out = reason, way_out
 
 
 def require_few(steps: int, operators: int) -> None:

@@ -140,7 +140,7 @@ def _unroll_all(proto: onnx.ModelProto, refusals: dict[str, StillThere]) -> list
             found.append(f"{node_name(node)} ({node.op_type})")
         except NotUnrolledError as error:
             nodes.append(node)
-            refusals[node_name(node)] = StillThere(error.reason, error.way_out)
+            refusals[node_name(node)] = StillThere(str(error), error.way_out)
     if found:
         copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
         del graph.node[:]

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import google.protobuf.message
 import numpy as np
 import onnx
 import onnxruntime
@@ -284,9 +285,12 @@ def _write(model: str | Path | bytes, level: Level) -> onnx.ModelProto:
 
 
 def _read(model: str | Path | bytes, *, external: bool = True) -> onnx.ModelProto:
-    if isinstance(model, bytes):
-        return onnx.load_from_string(model)
-    return onnx.load(model, load_external_data=external)
+    try:
+        if isinstance(model, bytes):
+            return onnx.load_from_string(model)
+        return onnx.load(model, load_external_data=external)
+    except google.protobuf.message.DecodeError as error:
+        raise onnx_runtime.InvalidProtobuf(f"it is no ONNX model: {error}") from error
 
 
 def _fed(session_: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
