@@ -11,10 +11,10 @@ from tilewright.cli.options.arguments import (
     MachineOptions,
     Model,
     PredictionOptions,
-    QuantiseOptions,
     with_groups,
     write_json,
 )
+from tilewright.cli.options.model_state import StateOptions
 from tilewright.cli.options.refusals import BAD_INPUT
 from tilewright.errors import InputError
 from tilewright.tools.files import require_place
@@ -37,7 +37,7 @@ def check(model: Model,
                                                          help="Size of main memory in "
                                                               "MiB; the default is 2 GiB.")] = None,
           json_file: JsonFile = None, *, chosen: MachineOptions, prediction: PredictionOptions,
-          compiler: CompilerOptions, quantise: QuantiseOptions) -> None:
+          compiler: CompilerOptions, quantise: StateOptions) -> None:
     """Show where each node of MODEL would run and why, its cost, memory and risks, before anything is built.
 
     The cycles are those of run with the same options; memory is that of a compiled model. Nodes that cannot be compiled

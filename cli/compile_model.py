@@ -14,11 +14,11 @@ from tilewright.cli.options.arguments import (
     FenceWait,
     MachineOptions,
     Model,
-    QuantiseOptions,
     say_ranges,
     with_groups,
     write_json,
 )
+from tilewright.cli.options.model_state import StateOptions
 from tilewright.cli.options.streams import leave_standard_output
 from tilewright.errors import InputError
 from tilewright.isa.command_port import PortName
@@ -63,7 +63,7 @@ def compile_(model: Model,
                  help="Write the plan as JSON; - writes it "
                       "to standard output, and all else to standard error.")] = None,
              *, platform: PlatformOptions, chosen: MachineOptions, compiler: CompilerOptions,
-             quantise: QuantiseOptions) -> None:
+             quantise: StateOptions) -> None:
     """Compile MODEL to a folder with manifest, C, ELF, weights and memory map."""
     if output is None and not explain:
         raise InputError("Give -o DIR to write the compiled model, or --explain to see only its plan")
@@ -76,20 +76,27 @@ def compile_(model: Model,
     from tilewright.compiler.compile import compile_file, emit_artefact
     from tilewright.compiler.emit.baremetal import write_project
     from tilewright.compiler.explain import explain as explanation_of
+    from tilewright.runtime.oracle.inputs import node_args
+    from tilewright.runtime.state_pairs import check_state, state_sentences
     from tilewright.tools.progress import Steps
 
     with Steps().step(f"Compiling {model}"):
         compiled = compile_file(source.path, size, options=compiler.options())
+        network = compiled.network
+        check_state(source.state, node_args(network.inputs, network.unread), node_args(network.outputs),
+                    batch=compiler.batch)
         if output is not None and platform.target is Target.BAREMETAL:
             with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-                write_project(emit_artefact(compiled, source.path, Path(folder, "artefact"), port=platform.port),
-                              output, wait=wait)
+                write_project(emit_artefact(compiled, source.path, Path(folder, "artefact"), port=platform.port,
+                                            state=source.state), output, wait=wait)
         elif output is not None:
-            emit_artefact(compiled, source.path, output, port=platform.port, wait=wait)
+            emit_artefact(compiled, source.path, output, port=platform.port, wait=wait, state=source.state)
     if explain:
         print_plan(explanation_of(compiled), console())
     if json_file is not None:
         write_json(json_file, explanation_of(compiled).to_json())
     say_ranges(source)
+    for sentence in state_sentences(source.state, network.inputs):
+        typer.echo(sentence, err=True)
     if output is not None:
         typer.echo(output)

@@ -15,7 +15,6 @@ from tilewright.cli.options.arguments import (
     EngineName,
     EngineOptions,
     Model,
-    QuantiseOptions,
     RangeOptions,
     RunFileOptions,
     TimingOptions,
@@ -24,6 +23,7 @@ from tilewright.cli.options.arguments import (
     with_groups,
     write_json,
 )
+from tilewright.cli.options.model_state import StateOptions
 from tilewright.cli.options.refusals import FAILED
 from tilewright.errors import InputError
 from tilewright.isa.core_names import HOST_CORE, HostName
@@ -54,12 +54,15 @@ def register_simulate(app: typer.Typer) -> None:
 
 @with_groups
 def run(model: Model, target: EngineOptions, files: RunFileOptions, view: ViewOptions, compiler: CompilerOptions,
-        ranges: RangeOptions, energy: EnergyOptions, quantise: QuantiseOptions) -> None:
-    """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report."""
+        ranges: RangeOptions, energy: EnergyOptions, quantise: StateOptions) -> None:
+    """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report.
+
+    A model with state is called twice, from the start of its state on; the report is that of the second call.
+    """
     wave = _wave(files, target.engine)
     by_ranges = ranges.wanted(target.engine, {"--wave": wave is not None, "--explain": view.explain,
                                               "--activity": energy.activity, "--outputs-only": view.outputs_only,
-                                              "--host": target.host is not None})
+                                              "--host": target.host is not None, "--state": bool(quantise.state)})
     _require_rtl(target.engine, target.host)
     if target.wait == "wfi" and (target.engine is not Engine.rtl or by_ranges):
         raise InputError("Option --wait wfi needs --engine rtl, without --layers and --jobs: only there a core can "

@@ -273,10 +273,11 @@ def compile_model(model: Path | str, machine: Machine, folder: Path | str, *, ke
 
 
 def emit_artefact(compiled: Compiled, model: Path | str, folder: Path | str, *, port: PortName = "cvxif",
-                  wait: WaitName = "poll") -> Artefact:
+                  wait: WaitName = "poll", state: Mapping[str, str] | None = None) -> Artefact:
     """Write what was compiled from the ONNX file ``model`` as an artefact in ``folder``.
 
-    The ELF sends its commands to ``port`` and waits at fences as ``wait`` says; the C is the same for all.
+    The ELF sends its commands to ``port`` and waits at fences as ``wait`` says; the C is the same for all. ``state``
+    maps inputs to the outputs that they are in the next call.
 
     Raises
     ------
@@ -292,7 +293,8 @@ def emit_artefact(compiled: Compiled, model: Path | str, folder: Path | str, *, 
     contents = {"weights.bin": b"".join(data for _, data in compiled.images), "model.c": source,
                 "tilewright.h": header(extension_of(compiled.machine)).encode(), "model.elf": content,
                 "model.onnx": self_contained(model)}
-    return write_artefact(Path(folder), manifest_of(compiled, port), compiled.program, contents)
+    return write_artefact(Path(folder), manifest_of(compiled, port, state), compiled.program,
+                          contents)
 
 
 def emit_elf(compiled: Compiled, title: str, folder: Path, *, port: PortName = "cvxif",
@@ -314,8 +316,8 @@ def emit_elf(compiled: Compiled, title: str, folder: Path, *, port: PortName = "
     return elf
 
 
-def manifest_of(compiled: Compiled, port: PortName = "cvxif") -> Manifest:
-    """Return the manifest of a compiled network with an ELF that sends its commands to ``port``."""
+def manifest_of(compiled: Compiled, port: PortName = "cvxif", state: Mapping[str, str] | None = None) -> Manifest:
+    """Return the manifest of a compiled network with an ELF that sends its commands to ``port``, and its ``state``."""
     memory, network = compiled.memory, compiled.network
     layers = tuple(
         _layer_entry(plan, network, function.name, record, _group_of(compiled.plans, index))
@@ -326,7 +328,7 @@ def manifest_of(compiled: Compiled, port: PortName = "cvxif") -> Manifest:
                     windows=memory.windows, layers=layers, weights_address=memory.weights,
                     memory_bytes=memory.memory_bytes, keeps_tensors=compiled.keeps_tensors, port=port,
                     on_chip=tuple(sorted(on_chip_only(compiled.plans, compiled.network))), unread=network.unread,
-                    defaults=network.defaults)
+                    defaults=network.defaults, state=dict(state or {}))
 
 
 def _group_of(plans: Sequence[AnyPlan], index: int) -> str:

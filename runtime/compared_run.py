@@ -22,16 +22,24 @@ from tilewright.runtime.execution.job import Job
 from tilewright.runtime.execution.report import Report
 from tilewright.runtime.float_remarks import float_remarks
 from tilewright.runtime.model_source import ModelSource, choose_inputs
-from tilewright.runtime.oracle.comparison import Comparison, Output, compare, compare_outputs
+from tilewright.runtime.oracle.comparison import (
+    NOT_STORED,
+    Comparison,
+    Difference,
+    Output,
+    compare,
+    compare_outputs,
+)
 from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.runtime.oracle.expected_tensors import of_batch
-from tilewright.runtime.oracle.inputs import node_arg
+from tilewright.runtime.oracle.inputs import Inputs, node_arg
 from tilewright.runtime.oracle.onnx_runtime import ONNX_RUNTIME_ERRORS, Reference
 from tilewright.runtime.oracle.own_floats import far_sentence, own_differences
 from tilewright.runtime.oracle.unfused import unfused_sentence
 from tilewright.runtime.oracle.value_ranges import TensorStatistics, tensor_statistics
 from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
 from tilewright.runtime.session import InferenceSession
+from tilewright.runtime.state_pairs import state_sentences
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.verilator.build import build_simulator
 from tilewright.sim.waves.wave import Wave
@@ -72,7 +80,9 @@ def run_session(session: InferenceSession, source: ModelSource, input_file: Path
     SimulationError
         If the program does not end correctly.
     """
-    inputs = choose_inputs(session.quantised_inputs, source, input_file, session.job.unread, session.job.defaults)
+    inputs = choose_inputs(session.quantised_inputs, source, input_file, session.job.unread, session.job.defaults,
+                           session.pairs)
+    inputs, differs = _behind_a_call(session, source.path, inputs, given=input_file is not None)
     outputs = session.run(None, inputs.arrays, wave=wave)
     with steps.step("Comparing with ONNX Runtime"):
         given = feeds(inputs.arrays, session.batch)
@@ -80,16 +90,37 @@ def run_session(session: InferenceSession, source: ModelSource, input_file: Path
         far = far_sentence(own_differences(source.path, given[0], expected[0].tensors))
         computed = dict(zip([output.name for output in session.get_outputs()], outputs, strict=True))
         comparison = _compared(session, computed, expected)
+        comparison = replace(comparison, difference=differs or comparison.difference)
         changes = changes_said(source, feeds(inputs.arrays, session.batch)[0],
                                model_outputs(session.quantised_outputs, computed, ()),
                                public_outputs(computed, expected[:1]))
     report = replace(session.report, matches_reference=comparison.matches, judged=comparison.of_layers,
                      judged_outputs=comparison.of_outputs,
                      notes=(*source.notes, *float_remarks(source, session.report.layers), *changes,
-                            f"input: {inputs.origin}", *expected[0].notes, *far, str(comparison)))
+                            *state_sentences(session.pairs, session.quantised_inputs), f"input: {inputs.origin}",
+                            *expected[0].notes, *far, str(comparison)))
     return ComparedRun(report=report, comparison=comparison, outputs=computed,
                        statistics=tensor_statistics(session.layers, session.tensors, session.zero_points),
                        job=session.job, times=session.times)
+
+
+def _behind_a_call(session: InferenceSession, model: Path, inputs: Inputs, *,
+                   given: bool) -> tuple[Inputs, Difference | None]:
+    """Return the inputs of a call behind one from the start of the state, and where that one differs; run it.
+
+    A state that is ``given`` in a file is the start.
+    """
+    if not session.pairs:
+        return inputs, None
+    session.reset()
+    start = session.state | inputs.arrays if given else inputs.arrays | session.state
+    outputs = dict(zip([each.name for each in session.get_outputs()], session.run(None, start), strict=True))
+    expected = run_references(model, [start])
+    nothing = Comparison.of_nothing(session.layers, NOT_STORED)
+    found = compare_outputs(model_outputs(session.quantised_outputs, outputs, session.inexact),
+                            public_outputs(outputs, expected), nothing)
+    origin = f"{inputs.origin}, in the second of two calls, with the state that the first has left"
+    return Inputs(inputs.arrays | session.state, origin), found.difference
 
 
 def _compared(session: InferenceSession, outputs: Mapping[str, np.ndarray],
@@ -177,6 +208,7 @@ def run_model(source: ModelSource, machine: Machine, engine: EngineName, input_f
     with run.steps.step(f"Compiling {source.path.name}"):
         session = InferenceSession(source.path, machine, engine, keep_tensors=not run.outputs_only, options=options,
                                    run_options=run)
+        session.carry(source.state)
     compared = run_session(session, source, input_file, run.steps, wave)
     notes = *compared.report.notes, *session.explanation.notes
     if run.outputs_only:

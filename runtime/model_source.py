@@ -1,8 +1,8 @@
 """Find the model file for a name given by a user, where it comes from, and suitable inputs."""
 
 import filecmp
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from pathlib import Path
 
@@ -70,6 +70,8 @@ class ModelSource:
         The user's own file, if it is ONNX and ``path`` was not quantised from it.
     foreign : Path or None
         The user's own file, if it is in TensorFlow Lite's format.
+    state : mapping of str to str
+        By input that carries state, the output that it is in the next call.
     """
 
     path: Path
@@ -80,6 +82,7 @@ class ModelSource:
     in_float: frozenset[str] = frozenset()
     original: Path | None = None
     foreign: Path | None = None
+    state: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def own_file(self) -> Path:
@@ -232,11 +235,12 @@ def _quantised(source: ModelSource, model: ReadModel, calibrate: Path | None, st
 
 
 def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file: Path | None,
-                  unread: Sequence[UnreadInput] = (), defaults: Collection[str] = ()) -> Inputs:
+                  unread: Sequence[UnreadInput] = (), defaults: Collection[str] = (),
+                  optional: Collection[str] = ()) -> Inputs:
     """Return the inputs in a file; without one, suitable inputs for a built-in model, and random values for others.
 
     ``tensors`` are those that the inputs are quantised to, ``Network.inputs``; ``unread`` and ``defaults`` are
-    its too.
+    its too. A file may leave out those that are ``optional``.
 
     Raises
     ------
@@ -245,7 +249,8 @@ def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file
     """
     expected = node_args(tensors)
     if input_file is not None:
-        given = read_inputs(input_file, node_args(tensors, unread), [each.name for each in unread], defaults)
+        given = read_inputs(input_file, node_args(tensors, unread), [*(each.name for each in unread), *optional],
+                            defaults)
         return Inputs(given, str(input_file))
     if source.origin is ModelOrigin.BUILT_IN:
         return digit(expected)

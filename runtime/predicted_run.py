@@ -12,6 +12,8 @@ from tilewright.runtime.execution.prediction import predict_with_times
 from tilewright.runtime.float_remarks import float_remarks
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.oracle.comparison import Comparison
+from tilewright.runtime.oracle.inputs import node_args
+from tilewright.runtime.state_pairs import check_state, state_sentences
 from tilewright.tools.progress import Steps
 
 __all__ = ["predict_model"]
@@ -28,16 +30,20 @@ def predict_model(source: ModelSource, design: Design, options: Options, steps: 
     ------
     CompileError
         If the model is invalid or not supported.
+    InputError
+        If the state that the source states is none.
     """
     with steps.step(f"Compiling {source.path.name}"):
         compiled = compile_file(source.path, design.machine, keep_tensors=not outputs_only, options=options)
     job = job_of_compiled(compiled, source.path.stem)
     with steps.step(f"Predicting the cycles of {source.path.stem}"):
         report, times = predict_with_times(job, design.timing, design.pricing)
+    check_state(source.state, node_args(job.inputs, job.unread), node_args(job.outputs), batch=job.batch)
     explanation = explain(compiled)
     note = "no values were computed or compared; toggles are those of typical data"
     comparison = Comparison.of_nothing([(layer.name, layer.output) for layer in job.layers], "no values were computed")
     report = replace(report, judged=comparison.of_layers,
-                     notes=(*source.notes, *float_remarks(source, report.layers), *explanation.notes, note))
+                     notes=(*source.notes, *float_remarks(source, report.layers), *explanation.notes,
+                            *state_sentences(source.state, job.inputs), note))
     return ComparedRun(report=report, outputs={}, statistics=(), comparison=comparison,
                        explanation=explanation, job=job, times=times)

@@ -168,6 +168,7 @@ class InferenceSession:
         self._state: dict[str, np.ndarray] = {}
         self._report: Report | None = None
         self._tensors: dict[str, np.ndarray] = {}
+        self.carry(self._job.state)
 
     def get_inputs(self) -> list[SessionArg]:
         """Return name, shape and type of the model's inputs."""
@@ -264,23 +265,29 @@ class InferenceSession:
         """What the next call takes for the inputs that carry state, by input."""
         return dict(self._state)
 
+    @property
+    def pairs(self) -> dict[str, str]:
+        """The output that each input which carries state is in the next call, by input."""
+        return dict(self._pairs)
+
     def carry(self, state: Mapping[str, str]) -> None:
         """Keep state from call to call: by input, the output that it is in the next call, as in ``{"h": "hn"}``.
 
-        Such inputs may be left out of a feed. They are zeros in the first call, and behind `reset`.
+        Such inputs may be left out of a feed. They are zeros in the first call, and behind `reset`; quantised integers
+        are their zero points. A model that was compiled with state carries it from the beginning.
 
         Raises
         ------
         InputError
             If a name is none of the model's, an output is there twice, or the two differ in shape or type.
         """
-        check_state(state, self._inputs, self._outputs)
+        check_state(state, self._inputs, self._outputs, batch=self.batch)
         self._pairs = dict(state)
         self.reset()
 
     def reset(self) -> None:
         """Let the state be zeros, as before the first call."""
-        self._state = first_state(self._pairs, self._inputs)
+        self._state = first_state(self._pairs, self._inputs, self._job.inputs)
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, npt.ArrayLike],
             run_options: object = None, *, wave: Path | Wave | None = None) -> list[np.ndarray]:

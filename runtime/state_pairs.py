@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tilewright.compiler.emit.kept_state import start_value
+from tilewright.compiler.network.layers import TensorInfo
 from tilewright.errors import InputError, nearest
 from tilewright.runtime.oracle.inputs import NodeArg
 
-__all__ = ["check_state", "first_state", "proposed_state", "state_remarks"]
+__all__ = ["check_state", "first_state", "kept_bytes", "proposed_state", "state_remarks", "state_sentences"]
 
 _DECORATION = re.compile(r"(?<![a-z])(in|out|input|output|new|next|prev|previous|initial|final|0|n|t|1)(?![a-z])")
 """Parts of names by which exporters tell the two ends of a state apart, between letters that are none."""
@@ -35,7 +37,26 @@ def state_remarks(inputs: Sequence[NodeArg], outputs: Sequence[NodeArg]) -> tupl
     if not pairs:
         return ()
     listed = ", ".join(f"input {name!r} the output {output!r}" for name, output in pairs.items())
-    return (f"state by its names and shapes: {listed} of the call before; session.carry({pairs!r}) keeps it",)
+    how = f"{_options(pairs)} keeps it, in Python session.carry({pairs!r})"
+    return (f"state by its names and shapes: {listed} of the call before; {how}",)
+
+
+def _options(pairs: Mapping[str, str]) -> str:
+    """Return the options that state pairs, as one types them."""
+    return " ".join(f"--state {name}={output}" for name, output in pairs.items())
+
+
+def kept_bytes(state: Mapping[str, str], inputs: Sequence[TensorInfo]) -> int:
+    """Return the bytes that are kept from call to call, as memory has them; ``inputs`` are ``Network.inputs``."""
+    return sum(each.bytes for each in inputs if each.onnx_name in state)
+
+
+def state_sentences(state: Mapping[str, str], inputs: Sequence[TensorInfo]) -> tuple[str, ...]:
+    """Return a sentence on the state that is kept from call to call; none without."""
+    if not state:
+        return ()
+    listed = ", ".join(f"input {name!r} is output {output!r}" for name, output in state.items())
+    return (f"state: {listed} of the call before; {kept_bytes(state, inputs):,} bytes are kept between calls",)
 
 
 def _stem(name: str) -> str:
@@ -45,18 +66,22 @@ def _stem(name: str) -> str:
     return re.sub(r"[^a-z]", "", _DECORATION.sub("", words)) or name
 
 
-def check_state(state: Mapping[str, str], inputs: Sequence[NodeArg], outputs: Sequence[NodeArg]) -> None:
-    """Refuse a state that is none.
+def check_state(state: Mapping[str, str], inputs: Sequence[NodeArg], outputs: Sequence[NodeArg], *,
+                batch: int = 1) -> None:
+    """Refuse a state that is none, or that is asked for in a ``batch`` of images.
 
     Raises
     ------
     InputError
-        If it is no mapping of names, a name is none of the model's, an output is there twice, or the two differ in
-        shape or type.
+        If it is no mapping of names, a name is none of the model's, an output is there twice, the two differ in
+        shape or type, or there is a batch.
     """
     if not isinstance(state, Mapping) or not all(isinstance(each, str) for pair in state.items() for each in pair):
         raise InputError("State must map names of inputs to names of outputs, as {'h': 'hn'} does, not "
                          f"{state!r:.60}")
+    if state and batch > 1:
+        raise InputError(f"State goes from one call to the next, and a batch of {batch} images is one call; leave out "
+                         "--batch")
     known, made = ({each.name: each for each in some} for some in (inputs, outputs))
     for name, output in state.items():
         if name not in known:
@@ -74,6 +99,12 @@ def check_state(state: Mapping[str, str], inputs: Sequence[NodeArg], outputs: Se
                              "that becomes that input")
 
 
-def first_state(state: Mapping[str, str], inputs: Sequence[NodeArg]) -> dict[str, np.ndarray]:
-    """Return the state before the first call: zeros."""
-    return {each.name: np.zeros(each.shape, each.dtype) for each in inputs if each.name in state}
+def first_state(state: Mapping[str, str], inputs: Sequence[NodeArg],
+                tensors: Sequence[TensorInfo]) -> dict[str, np.ndarray]:
+    """Return the state before the first call: zeros, and of quantised integers their zero points.
+
+    ``tensors`` are ``Network.inputs``, which stand for some of ``inputs``.
+    """
+    starts = {each.onnx_name: start_value(each) for each in tensors}
+    return {each.name: np.full(each.shape, starts.get(each.name, 0), each.dtype) for each in inputs
+            if each.name in state}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tilewright.errors import InputError
 
-__all__ = ["shape_given", "shapes_given", "values_given"]
+__all__ = ["pairs_given", "shape_given", "shapes_given", "values_given"]
 
 
 def shapes_given(texts: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
@@ -28,6 +28,26 @@ def shape_given(text: str) -> tuple[str, tuple[int, ...]]:
     if 0 in shape:
         raise InputError(f"Option --shape must have sizes of at least 1, not {text!r}")
     return name, shape
+
+
+def pairs_given(texts: Sequence[str] | None) -> dict[str, str]:
+    """Return the outputs of the options ``--state``, by input.
+
+    Raises
+    ------
+    InputError
+        If a text is not of that form, or an input is there twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, output = text.partition("=")
+        if not equals or not name or not output:
+            raise InputError(f"Option --state must have the form h=hn, an input and the output that it is in the next "
+                             f"call, not {text!r}")
+        if name in found:
+            raise InputError(f"Option --state must name each input once, and {name!r} is there twice")
+        found[name] = output
+    return found
 
 
 def values_given(texts: Sequence[str] | None) -> dict[str, tuple[float, ...]]:

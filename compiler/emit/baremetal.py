@@ -16,6 +16,7 @@ import numpy as np
 from tilewright.compiler.emit.artefact import Artefact
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.elf import FIRMWARE
+from tilewright.compiler.emit.kept_state import kept_states
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.operands import tensor_operand
 from tilewright.errors import InputError
@@ -100,13 +101,20 @@ def _contents(artefact: Artefact, wait: WaitName) -> dict[str, bytes]:
     network = program_text(artefact.program, f"{manifest.model} for machine {manifest.machine.name}",
                            extension_of(manifest.machine), entry="static int run_network",
                            address=lambda address: _placed(address, arena))
-    taken = _described([manifest.tensors[name] for name in manifest.inputs], "input", arena)
-    given = _described([(info, manifest.tensors[info.name][1]) for info in manifest.outputs], "output", arena)
+    inputs = [manifest.tensors[name] for name in manifest.inputs]
+    outputs = [(info, manifest.tensors[info.name][1]) for info in manifest.outputs]
+    states = kept_states(manifest.state, inputs, outputs,
+                         lambda info, address: _described([(info, address)], "state", arena)[0])
+    taken = _described([each for each in inputs if each[0].onnx_name not in manifest.state], "input", arena)
+    given = _described([each for each in outputs if each[0].onnx_name not in manifest.state.values()] or outputs,
+                       "output", arena)
     values: dict[str, object] = {
         "name": re.sub(r"[^0-9A-Za-z_.-]", "_", manifest.model), "machine": _plain(manifest.machine.name),
         "inputs": taken, "outputs": given, "sides": {"input": taken, "output": given},
-        "signature": f"{'const void *const in[]' if len(taken) > 1 else 'const tilewright_input_t *in'}, "
-                     f"{'void *const out[]' if len(given) > 1 else 'tilewright_output_t *out'}",
+        "states": states, "state_bytes": sum(each.bytes for each in states),
+        "signature": ", ".join(([] if not taken else ["const void *const in[]"] if len(taken) > 1 else
+                                ["const tilewright_input_t *in"])
+                               + ["void *const out[]" if len(given) > 1 else "tilewright_output_t *out"]),
         "weights_bytes": arena - MAIN_BASE, "arena_bytes": MAIN_BASE + manifest.memory_bytes - arena,
         "faults": {code: text for code, text in FAULTS.items() if code},
         "windows": [_window(window, arena) for window in manifest.windows], "port": manifest.port, "refused": REFUSED,

@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -34,7 +34,7 @@ __all__ = [
     "value",
 ]
 
-FORMAT_VERSION = 10
+FORMAT_VERSION = 11
 MAX_MEMORY_BYTES = 1 << 31
 _MAX_WINDOWS = 4
 
@@ -79,7 +79,7 @@ class Manifest:
     ``tensors`` are (type, address in main memory); data lie there as `compiler.network.operands` says. ``inputs`` and
     ``outputs`` name tensors in the order of the model; ``on_chip`` those that never reach main memory; ``unread`` and
     ``defaults`` are as in `compiler.network.layers.Network`. With ``options`` it can be compiled again, to simulate
-    parts. The ELF sends its commands to ``port``.
+    parts. The ELF sends its commands to ``port``. ``state`` names, by input, the output that it is in the next call.
     """
 
     model: str
@@ -97,6 +97,7 @@ class Manifest:
     port: PortName = "cvxif"
     unread: tuple[UnreadInput, ...] = ()
     defaults: tuple[str, ...] = ()
+    state: Mapping[str, str] = field(default_factory=dict)
 
 
 def to_json(manifest: Manifest) -> dict[str, Any]:
@@ -117,6 +118,7 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
         "port": manifest.port,
         "unread": [{**asdict(each), "shape": list(each.shape)} for each in manifest.unread],
         "defaults": list(manifest.defaults),
+        "state": dict(manifest.state),
     }
 
 
@@ -218,6 +220,7 @@ def from_json(data: Any, extension: Extension | None = None) -> Manifest:
         port=_port(value(data, "port", str)),
         unread=_list(data, "unread", _unread_input),
         defaults=_list(data, "defaults", _text),
+        state={name: _text(each) for name, each in value(data, "state", dict).items()},
     )
     known = [*manifest.inputs, *(info.name for info in manifest.outputs),
              *(name for layer in manifest.layers for name in (*layer.inputs, *layer.outputs))]

@@ -30,7 +30,7 @@ from tilewright.runtime.float_remarks import float_remarks
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.oracle.inputs import node_args
 from tilewright.runtime.quantise.quantised_model import RangesKind
-from tilewright.runtime.state_pairs import state_remarks
+from tilewright.runtime.state_pairs import check_state, state_remarks, state_sentences
 
 __all__ = ["Check", "CheckedLayer", "MemoryNeeded", "Refusal", "check_model"]
 
@@ -149,6 +149,8 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
         If the file is no valid model, or not one that is compiled at all.
     ExecutionError
         If the program waits for what nobody signals.
+    InputError
+        If the state that the source states is none.
     """
     model, machine = source.path, design.machine
     try:
@@ -173,7 +175,9 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
     layers = _layers(compiled, cycles, tail)
     warnings = (*(source.notes if noisy else () if ranges is None else ranges.remarks),
                  *float_remarks(source, layers), *about_model)
-    states = state_remarks(node_args(job.inputs), node_args(job.outputs))
+    ends = node_args(job.inputs, job.unread), node_args(job.outputs)
+    check_state(source.state, *ends, batch=options.batch)
+    states = state_sentences(source.state, job.inputs) or state_remarks(*ends)
     return Check(model=model.stem, machine=machine.name, layers=layers, tail_cycles=tail, refusals=(),
                  warnings=warnings, memory=memory,
                  notes=(*(() if noisy else source.notes), *(str(saved) for saved in (compiled.savings,) if saved),

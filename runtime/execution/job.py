@@ -1,7 +1,8 @@
 """A compiled model as input of the engines: program, memory contents and map, and the layers."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewright.compiler.compile import Compiled, manifest_of
@@ -82,6 +83,8 @@ class Job:
         Tensors of the network that have an address.
     inputs, outputs : tuple of TensorInfo
         As in `compiler.network.layers.Network`, like ``unread`` and ``defaults``.
+    state : dict of str to str
+        By input, the output that it is in the next call.
     windows : tuple of AddressWindow
     layers : tuple of JobLayer
     memory_bytes : int
@@ -102,6 +105,7 @@ class Job:
     host: HostName = HOST_CORE
     unread: tuple[UnreadInput, ...] = ()
     defaults: tuple[str, ...] = ()
+    state: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def batch(self) -> int:
@@ -158,7 +162,7 @@ def job_of_artefact(artefact: Artefact) -> Job:
                images=artefact.images, tensors=dict(manifest.tensors), inputs=inputs, outputs=manifest.outputs,
                windows=manifest.windows, layers=layers, memory_bytes=manifest.memory_bytes,
                host=next(host for host, port in PORT_OF.items() if port == manifest.port), unread=manifest.unread,
-               defaults=manifest.defaults)
+               defaults=manifest.defaults, state=manifest.state)
 
 
 def _check_border(tensor: TensorInfo) -> None:
