@@ -1,5 +1,6 @@
 """Reading of scales and zero points from constants, with every possible error."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -7,11 +8,12 @@ import numpy as np
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxMatMul
+from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxMatMul
 from tilewright.compiler.network.layers import TensorInfo
 
 __all__ = [
-    "INTEGERS", "activation", "constant", "number", "scales", "tensor_info", "weights", "with_types", "zero_points",
+    "INTEGERS", "activation", "constant", "dequantised", "fixed_numbers", "number", "scales", "tensor_info", "weights",
+    "with_types", "zero_points",
 ]
 
 INTEGERS = ("int8", "uint8")
@@ -23,6 +25,30 @@ def constant(graph: Graph, node: Node, name: str, what: str) -> np.ndarray:
         raise UnsupportedNodeError(node.name, node.op, f"its {what} {name!r} is computed while the model runs",
                                    "make it a constant")
     return graph.constants[name]
+
+
+def dequantised(node: Node, operator: OnnxDequantizeLinear, constants: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return (q - zero point) · scale in float32, as ONNX defines it; ``operator`` is that of ``node``."""
+    levels, scale, *zero = (constants[name] for name in node.inputs if name)
+    axis = int(operator.axis)
+    if any(each.size != scale.size for each in zero) or (scale.size != 1 and (
+            not -levels.ndim <= axis < levels.ndim or scale.ndim != 1 or scale.size != levels.shape[axis])):
+        raise BadModelError(f"Node {node.name!r} ({node.op}) must have one scale and zero point, or one for each of "
+                            f"axis {axis}, not {scale.size} for the shape {list(levels.shape)!r}")
+    if scale.size > 1:
+        shape = [1] * levels.ndim
+        shape[axis] = -1
+        scale, zero = scale.reshape(shape), [each.reshape(shape) for each in zero]
+    difference = levels.astype(np.int64) - (zero[0].astype(np.int64) if zero else 0)
+    return (difference.astype(np.float32) * scale.astype(np.float32)).astype(np.float32)
+
+
+def fixed_numbers(graph: Graph, name: str) -> np.ndarray | None:
+    """Return a constant, or the floats of one that is dequantised; None for what is computed."""
+    source = graph.producer(name)
+    if source is not None and isinstance(source.operator, OnnxDequantizeLinear) and graph.all_constant(source.inputs):
+        return dequantised(source, source.operator, graph.constants)
+    return graph.constants.get(name)
 
 
 def scales(graph: Graph, node: Node, name: str) -> np.ndarray:

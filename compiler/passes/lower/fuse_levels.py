@@ -21,10 +21,10 @@ from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxOperator, OnnxQuantizeLinear, OnnxRelu
 from tilewright.compiler.graph.rewrite import Pass
+from tilewright.compiler.graph.scales import fixed_numbers
 from tilewright.compiler.kernels.refusal import refusal_of
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.passes.lower.build_core import core_info, core_layer, is_core
-from tilewright.compiler.passes.recognise.leave_to_core import dequantised
 
 __all__ = ["FuseLevels"]
 
@@ -77,7 +77,7 @@ def _normalised(graph: Graph, node: Node) -> Graph:
     source, behind = _levels(graph, node), graph.only_reader(node.output)
     relu = behind if behind is not None and isinstance(behind.operator, OnnxRelu) else None
     quantise = graph.only_reader(relu.output) if relu is not None else behind
-    parameters = [_fixed(graph, name) for name in node.inputs[1:3] if name]
+    parameters = [fixed_numbers(graph, name) for name in node.inputs[1:3] if name]
     if source is None or quantise is None or not isinstance(quantise.operator, OnnxQuantizeLinear) or not parameters \
             or not _is_per_tensor(graph, quantise) or any(each is None for each in parameters):
         return graph
@@ -92,14 +92,6 @@ def _normalised(graph: Graph, node: Node) -> Graph:
     whole = Node(CoreNormalisation(attributes=attributes, exact=False), source.inputs[:1], quantise.output,
                  tuple(name for each in nodes[:-1] for name in each.onnx_nodes), node.reason)
     return graph.replaced(nodes, whole) if _is_computed(graph, whole) else graph
-
-
-def _fixed(graph: Graph, name: str) -> np.ndarray | None:
-    """Return a constant, or one that is dequantised; None for what is computed."""
-    source = graph.producer(name)
-    if source is not None and isinstance(source.operator, OnnxDequantizeLinear) and graph.all_constant(source.inputs):
-        return dequantised(source, source.operator, graph.constants)
-    return graph.constants.get(name)
 
 
 def _levels(graph: Graph, node: Node) -> Node | None:

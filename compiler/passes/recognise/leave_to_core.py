@@ -4,12 +4,10 @@ Tensors that were uint8 in the model are int8 by now, 128 less. What reads or wr
 zero point that is 128 less too, or only moves them.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph.core_operators import CoreNormalisation
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_operators import IntegerOperator
@@ -17,8 +15,9 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxMoving, OnnxPosition, OnnxQuantizeLinear
 from tilewright.compiler.graph.qlinear_operators import OnnxQLinearMul
 from tilewright.compiler.graph.rewrite import Pass, PassError
+from tilewright.compiler.graph.scales import dequantised
 
-__all__ = ["LeaveToCore", "dequantised"]
+__all__ = ["LeaveToCore"]
 
 _Quantisation = OnnxQuantizeLinear | OnnxDequantizeLinear
 _Known = IntegerOperator | OnnxMoving | OnnxPosition | _Quantisation | OnnxQLinearMul | CoreNormalisation
@@ -58,22 +57,6 @@ def _folded(graph: Graph) -> Graph:
         else:
             nodes.append(node)
     return graph.with_(nodes=tuple(nodes), constants=constants)
-
-
-def dequantised(node: Node, operator: OnnxDequantizeLinear, constants: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return (q - zero point) · scale in float32, as ONNX defines it; ``operator`` is that of ``node``."""
-    levels, scale, *zero = (constants[name] for name in node.inputs if name)
-    axis = int(operator.axis)
-    if any(each.size != scale.size for each in zero) or (scale.size != 1 and (
-            not -levels.ndim <= axis < levels.ndim or scale.ndim != 1 or scale.size != levels.shape[axis])):
-        raise BadModelError(f"Node {node.name!r} ({node.op}) must have one scale and zero point, or one for each of "
-                            f"axis {axis}, not {scale.size} for the shape {list(levels.shape)!r}")
-    if scale.size > 1:
-        shape = [1] * levels.ndim
-        shape[axis] = -1
-        scale, zero = scale.reshape(shape), [each.reshape(shape) for each in zero]
-    difference = levels.astype(np.int64) - (zero[0].astype(np.int64) if zero else 0)
-    return (difference.astype(np.float32) * scale.astype(np.float32)).astype(np.float32)
 
 
 def _unsigned(graph: Graph, name: str) -> bool:

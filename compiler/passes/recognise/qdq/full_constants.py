@@ -16,12 +16,10 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxAdd,
     OnnxArithmetic,
-    OnnxDequantizeLinear,
     OnnxDiv,
     OnnxMul,
     OnnxSub,
 )
-from tilewright.compiler.passes.recognise.leave_to_core import dequantised
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup
 from tilewright.compiler.passes.recognise.qdq.weights import affine_node
 from tilewright.isa.limits import MAX_ROWS
@@ -86,10 +84,7 @@ def _operands(group: QdqGroup) -> tuple[str, np.ndarray, np.ndarray] | None:
 
 def _constant(graph: Graph, name: str) -> np.ndarray | None:
     """Return a float constant, or one that is quantised, in float64."""
-    source = graph.producer(name)
-    if source is not None and isinstance(source.operator, OnnxDequantizeLinear) and graph.all_constant(source.inputs):
-        return dequantised(source, source.operator, graph.constants).astype(np.float64)
-    value = graph.constants.get(name)
+    value = quantisation.fixed_numbers(graph, name)
     return None if value is None or value.dtype != np.float32 else value.astype(np.float64)
 
 

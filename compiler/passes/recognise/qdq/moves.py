@@ -12,7 +12,6 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxConcat,
     OnnxDepthToSpace,
-    OnnxDequantizeLinear,
     OnnxPad,
     OnnxSpaceToDepth,
     OnnxTranspose,
@@ -21,7 +20,6 @@ from tilewright.compiler.graph.qlinear_operators import OnnxQLinearMul
 from tilewright.compiler.graph.value_tables import TableError
 from tilewright.compiler.passes.recognise.function_tables import table_node
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
-from tilewright.compiler.passes.recognise.leave_to_core import dequantised
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before, type_behind
 
 __all__ = ["Shuffle", "clamped_behind", "moved", "multiplied", "shuffled"]
@@ -73,10 +71,7 @@ def moved(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
 def _padding(graph: Graph, node: Node, pad: OnnxPad) -> np.float32:
     """Return what a Pad puts around, a constant that may be quantised, as ONNX Runtime's quantiser writes it."""
     name = node.inputs[2] if len(node.inputs) > 2 else ""
-    source = dequantise_before(graph, name)
-    if source is not None and isinstance(source.operator, OnnxDequantizeLinear) and graph.all_constant(
-            each for each in source.inputs if each):
-        values = dequantised(source, source.operator, graph.constants)
+    if (values := quantisation.fixed_numbers(graph, name)) is not None:
         graph = graph.with_constants({name: values})
     return np.float32(quantisation.number(graph, node, name, "value") if name else pad.value)
 

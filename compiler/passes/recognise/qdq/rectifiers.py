@@ -13,10 +13,9 @@ from tilewright.compiler.graph.integer_nodes import standing_for
 from tilewright.compiler.graph.integer_operators import QAdd, QClamp
 from tilewright.compiler.graph.move_operators import QAlias
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxRelu
+from tilewright.compiler.graph.onnx_operators import OnnxRelu
 from tilewright.compiler.graph.value_tables import TableError
 from tilewright.compiler.passes.recognise.function_tables import table_node
-from tilewright.compiler.passes.recognise.leave_to_core import dequantised
 from tilewright.compiler.passes.recognise.qdq.full_constants import image_of_elements, in_memory, period
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup
 from tilewright.compiler.passes.recognise.qdq.weights import affine_node
@@ -34,7 +33,7 @@ def rectified(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
     """
     node = group.node
     x, shape = group.data_input(node.inputs[0]), group.graph.tensors[node.inputs[0]].shape
-    slope = _slope(group, node.inputs[1])
+    slope = quantisation.fixed_numbers(group.graph, node.inputs[1])
     if x.dtype != group.kind.dtype:
         raise group.refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
     found = _image(shape, slope) if shape is not None and slope is not None and not group.clamps else None
@@ -80,12 +79,3 @@ def _image(shape: tuple[int, ...], slope: np.ndarray) -> tuple[tuple[int, ...], 
         return shape, full[:shape[1]].astype(np.float64)
     image = image_of_elements(full.size, period(full)) if full.size and (len(shape) != 4 or shape[0] == 1) else None
     return image and (image, full[:image[1]].astype(np.float64))
-
-
-def _slope(group: QdqGroup, name: str) -> np.ndarray | None:
-    """Return a constant, or one that is quantised; None for what is computed."""
-    source = group.graph.producer(name)
-    if source is not None and isinstance(source.operator, OnnxDequantizeLinear) \
-            and group.graph.all_constant(source.inputs):
-        return dequantised(source, source.operator, group.graph.constants)
-    return group.graph.constants.get(name)

@@ -16,7 +16,6 @@ from tilewright.compiler.graph.onnx_operators import OnnxConvTranspose, OnnxDequ
 from tilewright.compiler.graph.transposed_windows import transposed_operator, transposed_weights
 from tilewright.compiler.passes.recognise.fold_affine import affine_of
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
-from tilewright.compiler.passes.recognise.leave_to_core import dequantised
 from tilewright.compiler.passes.recognise.qdq.bias import constant_bias
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before
 from tilewright.compiler.passes.recognise.qdq.idle_channels import live_weights
@@ -80,10 +79,8 @@ def transposed(group: QdqGroup, graph: Graph, node: Node, operator: OnnxConvTran
 
 def scaled(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None:
     """Return a depthwise 1x1 convolution for s x + t with constants per channel; None if it is something else."""
-    fixed = {node.output: dequantised(node, node.operator, group.graph.constants)
-             for node in (group.graph.producer(name) for name in group.node.inputs)
-             if node is not None and isinstance(node.operator, OnnxDequantizeLinear)
-             and group.graph.all_constant(node.inputs)}
+    fixed = {name: values for name in group.node.inputs
+             if (values := quantisation.fixed_numbers(group.graph, name)) is not None}
     found = affine_of(group.graph.with_constants(fixed), group.node)
     if found is None or len(group.graph.tensors[found[0]].shape or ()) != 4:
         return None
