@@ -26,7 +26,7 @@ from tilewright.compiler.graph.onnx_operators import (
 )
 from tilewright.compiler.graph.rewrite import Pass
 
-__all__ = ["FoldAffine", "affine_of"]
+__all__ = ["FoldAffine", "affine_of", "affine_terms"]
 
 _Weighted = OnnxConv | OnnxConvTranspose | OnnxGemm
 
@@ -62,28 +62,34 @@ def affine_of(graph: Graph, node: Node) -> tuple[str, np.ndarray, np.ndarray] | 
         factor = scale / np.sqrt(variance + operator.epsilon)
         return node.inputs[0], factor, bias - mean * factor
     fixed = [name in constants for name in node.inputs]
-    if not isinstance(operator, OnnxArithmetic) or sum(fixed) != 1 \
-            or (isinstance(operator, OnnxDiv) and fixed[0]):
+    if not isinstance(operator, OnnxArithmetic) or sum(fixed) != 1:
         return None
     x, name = (node.inputs[1], node.inputs[0]) if fixed[0] else node.inputs
     value, shape = constants[name], graph.tensors[x].shape
     if value.dtype != np.float32 or shape is None or graph.tensors[node.output].shape != shape \
             or not _is_per_channel(value.shape, len(shape)):
         return None
-    vector = value.astype(np.float64).ravel()
-    one, zero = np.ones_like(vector), np.zeros_like(vector)
+    terms = affine_terms(operator, value.astype(np.float64).ravel(), first=fixed[0])
+    return terms and (x, *terms)
+
+
+def affine_terms(operator: OnnxArithmetic, value: np.ndarray, *, first: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return s and t of an operator on x and a constant, ``value`` in float64, that computes s x + t; None for c / x.
+
+    ``first`` tells that the constant is the first operand.
+    """
+    one, zero = np.ones_like(value), np.zeros_like(value)
     match operator:
         case OnnxMul():
-            return x, vector, zero
+            return value, zero
         case OnnxAdd():
-            return x, one, vector
-        case OnnxSub() if fixed[0]:
-            return x, -one, vector
+            return one, value
         case OnnxSub():
-            return x, one, -vector
-        case _:
+            return (-one, value) if first else (one, -value)
+        case OnnxDiv() if not first:
             with np.errstate(divide="ignore"):
-                return x, 1 / vector, zero
+                return 1 / value, zero
+    return None
 
 
 def _is_per_channel(shape: tuple[int, ...], rank: int) -> bool:

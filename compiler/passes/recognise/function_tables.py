@@ -27,15 +27,13 @@ from tilewright.compiler.graph.onnx_operators import (
 )
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.graph.value_tables import TableError, table_of
-from tilewright.isa.limits import MAX_ROWS
+from tilewright.compiler.passes.recognise.element_images import image_of_elements
 
 __all__ = ["RecogniseTables", "same_parameters", "table_node"]
 
 _Quantisation = OnnxDequantizeLinear | OnnxQuantizeLinear
-_MAX_CHANNELS, _MAX_WIDTH = 256, 1024
-"""Small enough that a few rows of the image fit the buffers of every machine."""
-_LANES = 16
-
+_MAX_CHANNELS = 256
+"""Of an image: few enough that some rows of it fit the buffers of every machine."""
 
 _AS_IT_IS = np.arange(-128, 128)
 
@@ -209,23 +207,13 @@ def same_parameters(graph: Graph, first: tuple[str, ...], second: tuple[str, ...
         for a, b in pairs)
 
 
-def _image_of(elements: int) -> tuple[int, int, int, int] | None:
-    """Return the shape (1, channels, height, width) of so many elements, with whole runs if there is one; or None."""
-    found = [(1, channels, rest // width, width)
-             for channels in range(1, min(elements, _MAX_CHANNELS) + 1) if elements % channels == 0
-             for rest in (elements // channels,)
-             for width in [max(w for w in range(1, min(rest, _MAX_WIDTH) + 1) if rest % w == 0)]
-             if rest // width <= MAX_ROWS]
-    return max(found, key=lambda shape: (shape[1] % _LANES == 0, shape[1]), default=None)
-
-
 def _viewed(graph: Graph, x: Tensor, y: Tensor, node: Node) -> tuple[Graph, tuple[Node, ...]] | None:
     """Return ``node``, which makes y of x element by element, between two images; None if there is no such image.
 
     Tensors of other than two or four dimensions lie row by row, without gaps, and so does NHWC: the same bytes are an
     image of any height, width and channels that have the product.
     """
-    shape = _image_of(math.prod(x.shape or ()))
+    shape = image_of_elements(math.prod(x.shape or ()), wide=_MAX_CHANNELS)
     if shape is None or len(x.shape or ()) == 4:
         return None
     before, behind = (replace(each, name=f"{each.name}:image of {node.output}", shape=shape) for each in (x, y))

@@ -13,24 +13,13 @@ from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.move_operators import QAlias
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import (
-    OnnxAdd,
-    OnnxArithmetic,
-    OnnxDiv,
-    OnnxMul,
-    OnnxSub,
-)
+from tilewright.compiler.graph.onnx_operators import OnnxArithmetic
+from tilewright.compiler.passes.recognise.element_images import image_of_elements, in_memory, period
+from tilewright.compiler.passes.recognise.fold_affine import affine_terms
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup
 from tilewright.compiler.passes.recognise.qdq.weights import affine_node
-from tilewright.isa.limits import MAX_ROWS
 
-__all__ = ["image_of_elements", "in_memory", "period", "scaled_by_elements"]
-
-_WIDE, _MAX_WIDTH = 64, 1024
-"""Channels that fill the lanes of every machine; pixels of a row that fit the buffers of each."""
-
-_MAX_CHANNELS = 1 << 14
-"""Of a pixel: its weights take 16 bytes each in memory."""
+__all__ = ["scaled_by_elements"]
 
 
 def scaled_by_elements(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None:
@@ -69,48 +58,11 @@ def _operands(group: QdqGroup) -> tuple[str, np.ndarray, np.ndarray] | None:
     first = values[0] is not None
     x, value = (node.inputs[1], values[0]) if first else (node.inputs[0], values[1])
     assert value is not None
-    one, zero = np.ones_like(value), np.zeros_like(value)
-    match node.operator:
-        case OnnxMul():
-            return x, value, zero
-        case OnnxAdd():
-            return x, one, value
-        case OnnxSub():
-            return (x, -one, value) if first else (x, one, -value)
-        case OnnxDiv() if not first and value.all():
-            return x, 1 / value, zero
-    return None
+    terms = affine_terms(node.operator, value, first=first)
+    return terms and (x, *terms)
 
 
 def _constant(graph: Graph, name: str) -> np.ndarray | None:
     """Return a float constant, or one that is quantised, in float64."""
     value = quantisation.fixed_numbers(graph, name)
     return None if value is None or value.dtype != np.float32 else value.astype(np.float64)
-
-
-def in_memory(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a constant for each element of a tensor of ``shape``, in the order in which they lie: NHWC, or rows."""
-    full = np.broadcast_to(value, shape)
-    return (full.transpose(0, 2, 3, 1) if len(shape) == 4 else full).ravel()
-
-
-def period(values: np.ndarray) -> int:
-    """Return the least divisor of the length after which a vector repeats itself."""
-    size = values.size
-    return next(each for each in range(1, size + 1)
-                if size % each == 0 and np.array_equal(values[each:], values[:-each] if each < size else values[:0]))
-
-
-def image_of_elements(elements: int, period: int) -> tuple[int, int, int, int] | None:
-    """Return (1, channels, height, width) of so many elements, channels a multiple of the period; None if none fits."""
-    best: tuple[tuple[bool, int], tuple[int, int, int, int]] | None = None
-    for channels in range(period, min(elements, max(period, _WIDE)) + 1, period):
-        pixels, rest = divmod(elements, channels)
-        if rest or channels > _MAX_CHANNELS:
-            continue
-        width = max(each for each in range(1, min(pixels, _MAX_WIDTH) + 1) if pixels % each == 0)
-        if pixels // width <= MAX_ROWS:
-            rank = (channels % 16 == 0, channels)
-            if best is None or rank > best[0]:
-                best = rank, (1, channels, pixels // width, width)
-    return best and best[1]

@@ -15,8 +15,8 @@ from tilewright.compiler.graph.move_operators import QAlias
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxRelu
 from tilewright.compiler.graph.value_tables import TableError
+from tilewright.compiler.passes.recognise.element_images import image_of_elements, in_memory, period
 from tilewright.compiler.passes.recognise.function_tables import table_node
-from tilewright.compiler.passes.recognise.qdq.full_constants import image_of_elements, in_memory, period
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup
 from tilewright.compiler.passes.recognise.qdq.weights import affine_node
 

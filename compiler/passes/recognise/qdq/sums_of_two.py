@@ -16,7 +16,7 @@ from tilewright.compiler.graph.integer_operators import QAdd, QTable
 from tilewright.compiler.graph.move_operators import QAlias
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxSub
-from tilewright.compiler.passes.recognise.qdq.full_constants import image_of_elements
+from tilewright.compiler.passes.recognise.element_images import image_of_elements
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before, type_behind
 from tilewright.compiler.passes.recognise.qdq.repeated import broadcast_shape, repeated
 
@@ -44,7 +44,7 @@ def summed_up(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None:
     is_image = len(shape) == _IMAGE_RANK and shape[0] == 1
     if is_image and not subtracts and all(each.shape == shape for each in kinds):
         return None
-    image = shape if is_image else image_of_elements(math.prod(shape), 1)
+    image = shape if is_image else image_of_elements(math.prod(shape))
     if image is None:
         return None
     graph = quantisation.with_types(group.graph, *kinds, group.kind)
