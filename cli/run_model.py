@@ -62,7 +62,8 @@ def run(model: Model, target: EngineOptions, files: RunFileOptions, view: ViewOp
     wave = _wave(files, target.engine)
     by_ranges = ranges.wanted(target.engine, {"--wave": wave is not None, "--explain": view.explain,
                                               "--activity": energy.activity, "--outputs-only": view.outputs_only,
-                                              "--host": target.host is not None, "--state": bool(quantise.state)})
+                                              "--host": target.host is not None, "--state": bool(quantise.state),
+                                              "--stream": quantise.stream is not None})
     _require_rtl(target.engine, target.host)
     if target.wait == "wfi" and (target.engine is not Engine.rtl or by_ranges):
         raise InputError("Option --wait wfi needs --engine rtl, without --layers and --jobs: only there a core can "

@@ -15,6 +15,9 @@ __all__ = ["check_state", "first_state", "kept_bytes", "proposed_state", "state_
 _DECORATION = re.compile(r"(?<![a-z])(in|out|input|output|new|next|prev|previous|initial|final|0|n|t|1)(?![a-z])")
 """Parts of names by which exporters tell the two ends of a state apart, between letters that are none."""
 
+_LISTED = 3
+"""Pairs that a sentence lists at most."""
+
 
 def proposed_state(inputs: Sequence[NodeArg], outputs: Sequence[NodeArg]) -> dict[str, str]:
     """Return the outputs that seem to be what inputs are in the next call, by input.
@@ -55,7 +58,8 @@ def state_sentences(state: Mapping[str, str], inputs: Sequence[TensorInfo]) -> t
     """Return a sentence on the state that is kept from call to call; none without."""
     if not state:
         return ()
-    listed = ", ".join(f"input {name!r} is output {output!r}" for name, output in state.items())
+    listed = ", ".join(f"input {name!r} is output {output!r}" for name, output in state.items()) \
+        if len(state) <= _LISTED else f"{len(state)} inputs are outputs"
     return (f"state: {listed} of the call before; {kept_bytes(state, inputs):,} bytes are kept between calls",)
 
 
