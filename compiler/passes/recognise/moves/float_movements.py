@@ -44,11 +44,7 @@ def is_undone(graph: Graph, node: Node, dequantise: Node) -> bool:
 
 
 def one_scale(graph: Graph, node: Node) -> bool:
-    """Tell whether a QuantizeLinear or DequantizeLinear has constants for scale and zero point, one of each."""
-    if not isinstance(node.operator, OnnxQuantizeLinear | OnnxDequantizeLinear):
-        return False
-    if isinstance(node.operator, OnnxDequantizeLinear) and node.operator.block_size:
-        return False
+    """Tell whether a QuantizeLinear has constants for scale and zero point, one of each."""
     names = [name for name in node.inputs[1:] if name]
     return bool(names) and all(name in graph.constants and graph.constants[name].size == 1 for name in names)
 

@@ -8,6 +8,7 @@ from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxDequantizeLinear, OnnxQuantizeLinear, OnnxView
 from tilewright.compiler.graph.rewrite import Pass
+from tilewright.compiler.passes.recognise.equivalents.replacement import levels_of
 from tilewright.compiler.passes.recognise.function_tables import same_parameters
 from tilewright.compiler.passes.recognise.moves.float_movements import (
     is_movement,
@@ -64,7 +65,7 @@ def _is_source(graph: Graph, name: str, move: Node) -> bool:
     if source is None or not graph.tensors[name].shape:
         return False
     if isinstance(source.operator, OnnxDequantizeLinear):
-        return one_scale(graph, source) and source.inputs[0] not in graph.constants
+        return levels_of(graph, name) is not None
     if is_movement(graph, source):
         return all(_is_source(graph, each, source) for each in moved_inputs(source))
     return isinstance(move.operator, OnnxView) and graph.only_reader(name) is move and name not in graph.outputs

@@ -8,15 +8,14 @@ from tilewright.compiler.errors import CompileError
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear
 from tilewright.compiler.graph.rewrite import Pass
+from tilewright.compiler.passes.recognise.equivalents.replacement import levels_of
 from tilewright.compiler.passes.recognise.function_tables import same_parameters
 from tilewright.compiler.passes.recognise.moves.float_movements import (
     elements,
     is_movement,
     is_undone,
     moved_inputs,
-    one_scale,
 )
 
 __all__ = ["SinkDequantisation"]
@@ -39,10 +38,8 @@ def _dequantised(graph: Graph, node: Node) -> list[Node]:
     """Return what dequantises the inputs of a movement, all in one way; none if something else is among it."""
     found: list[Node] = []
     for name in moved_inputs(node):
-        source = graph.producer(name)
-        if source is None or not one_scale(graph, source) or not isinstance(source.operator, OnnxDequantizeLinear) \
-                or source.inputs[0] in graph.constants \
-                or not same_parameters(graph, source.inputs[1:], (found or [source])[0].inputs[1:]):
+        source = levels_of(graph, name)
+        if source is None or not same_parameters(graph, source.inputs[1:], (found or [source])[0].inputs[1:]):
             return []
         found.append(source)
     return found

@@ -61,6 +61,11 @@ class QdqGroup:
         """Return the error that says why the group is no integer operator."""
         return UnsupportedNodeError(self.node.name, self.node.op, reason, way_out)
 
+    def require_one_type(self, *tensors: Tensor) -> None:
+        """Raise :exc:`UnsupportedNodeError` unless all tensors have the result's type."""
+        if any(each.dtype != self.kind.dtype for each in tensors):
+            raise self.refusal("its tensors mix int8 and uint8", "quantise all activations to one type")
+
     def _added(self) -> tuple[Node | None, str]:
         """Return the Add of a constant right behind a MatMul, and that constant's name; None where there is none."""
         following = self.graph.only_reader(self.node.output)

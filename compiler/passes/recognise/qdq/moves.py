@@ -97,8 +97,7 @@ def multiplied(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
             raise group.refusal(f"its input {name!r} is float", "quantise every activation of the model")
         fixed = graph.constants.get(source.inputs[0])
         tensor = type_behind(graph, source)
-        if tensor.dtype != group.kind.dtype:
-            raise group.refusal("its tensors mix int8 and uint8", "quantise all activations to one type")
+        group.require_one_type(tensor)
         names.append(tensor.name)
         if fixed is None:
             graph = quantisation.with_types(graph, tensor)

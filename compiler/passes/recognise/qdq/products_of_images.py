@@ -20,8 +20,7 @@ def multiplied_matrices(group: QdqGroup, operator: OnnxImageProduct) -> tuple[Gr
         If the operands are not computed levels of one type.
     """
     operands = [group.data_input(name) for name in group.node.inputs]
-    if len({each.dtype for each in (*operands, group.kind)}) > 1:
-        raise group.refusal("its tensors mix int8 and uint8", "quantise all activations to one type")
+    group.require_one_type(*operands)
     graph = quantisation.with_types(group.graph, *operands, group.kind)
     product = QProduct(pairs=operator.pairs).of_type(group.kind.dtype)
     node = standing_for(group.node, product, *(each.name for each in operands)).with_(output=group.quantize.output)

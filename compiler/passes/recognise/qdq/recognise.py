@@ -173,8 +173,7 @@ def _recognised(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
 def _resized(group: QdqGroup, operator: OnnxResize) -> tuple[Graph, tuple[Node, ...]]:
     """Return the graph with the types of a linear or cubic Resize, and the integer operators that stand for it."""
     x = group.data_input(group.node.inputs[0])
-    if x.dtype != group.kind.dtype:
-        raise group.refusal("its tensors mix int8 and uint8", "quantise all activations to one type")
+    group.require_one_type(x)
     graph = quantisation.with_types(group.graph, x, group.kind)
     return interpolated(graph, group.node, operator, x, group.kind)
 
@@ -185,8 +184,7 @@ def _integer(group: QdqGroup) -> tuple[Graph, Node]:
     inputs = [group.data_input(name) for name in node.inputs[:2 if isinstance(operator, OnnxAdd) else 1]]
     if isinstance(operator, _Affine) and not isinstance(operator, OnnxAdd):
         raise group.refusal("the datapath has no such operator", "replace it")
-    if any(tensor.dtype != dtype for tensor in inputs):
-        raise group.refusal("its tensors mix int8 and uint8", "quantise all activations to one type")
+    group.require_one_type(*inputs)
     graph = quantisation.with_types(group.graph, *inputs, group.kind)
     x = inputs[0]
     match operator:

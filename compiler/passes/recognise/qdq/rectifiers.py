@@ -34,8 +34,7 @@ def rectified(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
     node = group.node
     x, shape = group.data_input(node.inputs[0]), group.graph.tensors[node.inputs[0]].shape
     slope = quantisation.fixed_numbers(group.graph, node.inputs[1])
-    if x.dtype != group.kind.dtype:
-        raise group.refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
+    group.require_one_type(x)
     found = _image(shape, slope) if shape is not None and slope is not None and not group.clamps else None
     if found is None:
         raise group.refusal("its slope is no constant that suits one image", "give it one")
