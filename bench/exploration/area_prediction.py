@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.hardware.area_model.predicted_area import predict_area
-from tilewright.hardware.synthesis.targets import Fpga, target_named
+from tilewright.hardware.synthesis.families.fpga_family import Fpga
+from tilewright.hardware.synthesis.targets import target_named
 from tilewright.isa.machine import Machine
 
 __all__ = ["AREA_MEASURES", "AreaTarget"]

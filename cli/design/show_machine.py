@@ -69,7 +69,8 @@ def _areas(machine: Machine) -> dict[str, Any]:
 
 def _area_lines(machine: Machine) -> list[str]:
     """Return the predicted area in words, and which ECP5 holds it."""
-    from tilewright.hardware.synthesis.targets import TARGETS, Fpga
+    from tilewright.hardware.synthesis.families.fpga_family import Fpga
+    from tilewright.hardware.synthesis.targets import TARGETS
 
     found = _areas(machine)
     ecp5, cells = found["ecp5-85k"]["total"], found["sky130"]["total"]

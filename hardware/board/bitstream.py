@@ -25,10 +25,10 @@ from tilewright.hardware.synthesis.cached_steps import (
     finished,
     tool,
 )
+from tilewright.hardware.synthesis.families.ecp5 import ECP5_SYNTHESIS
 from tilewright.hardware.synthesis.place import nextpnr, timing_of, used
 from tilewright.hardware.synthesis.sources import SynthesisSources, ecp5_design, ports_only
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath
-from tilewright.hardware.synthesis.targets import ECP5_SYNTHESIS
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.sim.verilog.plain_names import plain_names
 from tilewright.tools.toolchain import ToolMissingError, yosys_executable

@@ -14,7 +14,7 @@ from tilewright.hardware.package.top import (
     Bus,
     Top,
 )
-from tilewright.hardware.synthesis.targets import ECP5_SYNTHESIS
+from tilewright.hardware.synthesis.families.ecp5 import ECP5_SYNTHESIS
 from tilewright.isa.command_port import REGISTERS, PortName
 from tilewright.isa.machine import Machine
 from tilewright.tools.templates import render

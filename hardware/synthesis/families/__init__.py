@@ -1,0 +1,1 @@
+"""Families of FPGAs: Yosys commands, cells, devices, and which nextpnr places them."""
