@@ -39,6 +39,8 @@ from tilewright.compiler.onnx.qonnx import expand_qonnx, import_domains
 from tilewright.compiler.onnx.reading_notes import SORTED_NOTE, add_note, form_note
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.compiler.onnx.unrolling import StillThere, unrolled
+from tilewright.compiler.pulp.pulp_mark import is_pulp
+from tilewright.compiler.pulp.pulp_reader import onnx_of_pulp
 from tilewright.compiler.tflite.mark import is_tflite
 
 __all__ = ["DYNAMIC_NOTE", "MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "QONNX_NOTE", "load", "read_model",
@@ -203,6 +205,8 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
         raise no_model(model, subject, file=file) from error
     if not proto.graph.node:
         raise no_model(model, subject, file=file, has_graph=proto.HasField("graph"))
+    if is_pulp(proto):
+        proto = _of_pulp(proto, folder, len(model))
     check_dialects(proto)
     check_types(proto, subject)
     if in_order(proto.graph):
@@ -234,6 +238,18 @@ def _of_tflite(content: bytes, subject: str, name: str) -> onnx.ModelProto:
     except (onnx.checker.ValidationError, ValueError) as error:
         raise BadModelError(f"{subject} must be a valid model; the checker says: {first_line(error)}") from error
     return proto
+
+
+def _of_pulp(proto: onnx.ModelProto, folder: Path | None, size: int) -> onnx.ModelProto:
+    """Return the ONNX model of an integer network of PULP's tools."""
+    in_order(proto.graph)
+    check_order(proto.graph)
+    _load_external(proto, folder, size)
+    _check_tensor_sizes(proto)
+    made, notes = onnx_of_pulp(proto)
+    for note in notes:
+        add_note(made, note)
+    return made
 
 
 def _allow_constants(proto: onnx.ModelProto) -> None:

@@ -21,7 +21,7 @@ FLOORS = (
     "compiler/network", "compiler/network/factors", "compiler/network/parts", "compiler/network/rows",
     "compiler/channels", "compiler/graph",
     "compiler/normal", "compiler/normal/arithmetic", "compiler/normal/rules", "compiler/control", "compiler/tflite",
-    "compiler/onnx", "compiler/stream",
+    "compiler/pulp", "compiler/onnx", "compiler/stream",
     "compiler/passes/images",
     "compiler/passes/recognise", "compiler/passes/recognise/equivalents",
     "compiler/passes/recognise/normalisations", "compiler/passes/recognise/moves",

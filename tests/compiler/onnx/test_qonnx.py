@@ -138,7 +138,7 @@ def test_every_refusal_is_known():
 
 
 @pytest.mark.parametrize(("op", "tool"), [
-    ("RequantShift", "Deeploy"), ("MultiThreshold", "FINN"), ("FakeQuantize", "OpenVINO"),
+    ("iSoftmax", "Deeploy"), ("MultiThreshold", "FINN"), ("FakeQuantize", "OpenVINO"),
     ("TRT_INT8QuantizeLinear", "TensorRT")])
 def test_dialects_are_refused_by_the_tools_name(op, tool):
     model = model_of([helper.make_node(op, ["x"], ["y"], "odd")], [], "y")
@@ -147,7 +147,7 @@ def test_dialects_are_refused_by_the_tools_name(op, tool):
 
 
 @pytest.mark.parametrize(("layers", "refused"), [(1, False), (2, True)])
-def test_sums_that_are_multiplied_shifted_and_clipped_are_nemo(layers, refused):
+def test_sums_that_are_multiplied_shifted_and_clipped_twice_are_an_integer_network(layers, refused):
     nodes, x = [], "x"
     for index in range(layers):
         for op, other in (("Mul", "n"), ("Add", "n"), ("Div", "n"), ("Floor", ""), ("Clip", "")):
@@ -156,7 +156,7 @@ def test_sums_that_are_multiplied_shifted_and_clipped_are_nemo(layers, refused):
             nodes.append(helper.make_node(op, inputs, [x], x))
     model = model_of(nodes, [numpy_helper.from_array(np.float32(2), "n")], x)
     if refused:
-        with pytest.raises(UnsupportedModelError, match="NEMO"):
+        with pytest.raises(UnsupportedNodeError, match=r"Clip0.*bounds"):
             read_model(model.SerializeToString())
     else:
         read_model(model.SerializeToString())

@@ -1,0 +1,1 @@
+"""Integer networks of PULP's tools, Deeploy, DORY, NEMO and MATCH: sums that are multiplied, shifted and bounded."""

@@ -1,0 +1,121 @@
+"""What a tensor of an integer network of PULP is: levels of 8 bits, or sums that are still to become such."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tilewright.compiler.pulp.shifted_levels import ShiftRequantisation
+
+__all__ = ["ByteLevels", "ConstantProduct", "LevelTerms", "PendingSums", "stored_levels"]
+
+
+@dataclass(frozen=True, slots=True)
+class ByteLevels:
+    """A tensor of whole numbers of 8 bits, by its name in the model that is made.
+
+    ``dtype`` is how it is stored, ``int8`` or ``uint8``, and ``zero`` what stands for 0 there: signed levels are stored
+    as uint8 where the network's input is, because ONNX Runtime's products have outputs of their input's type.
+    """
+
+    name: str
+    dtype: str
+    zero: int = 0
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest level that it can hold."""
+        limits = np.iinfo(self.dtype)
+        return int(limits.min) - self.zero, int(limits.max) - self.zero
+
+    def named(self, name: str) -> "ByteLevels":
+        """Return the like under another name."""
+        return replace(self, name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantProduct:
+    """A convolution, or a matrix product, of levels and constant int8 weights, output channels first."""
+
+    x: ByteLevels
+    weights: np.ndarray
+    dense: bool
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def dtype(self) -> str:
+        """The type of what is summed, and of what is made of the sums."""
+        return self.x.dtype
+
+    @property
+    def channels(self) -> int:
+        """Number of output channels."""
+        return int(self.weights.shape[0])
+
+    @property
+    def reach(self) -> tuple[tuple[int, int], ...]:
+        """The least and the greatest sum of each channel; padding is 0, which levels may be too."""
+        low, high = self.x.bounds
+        flat = self.weights.reshape(self.channels, -1).astype(np.int64)
+        above, below = np.maximum(flat, 0).sum(axis=1), np.minimum(flat, 0).sum(axis=1)
+        return tuple(zip((above * low + below * high).tolist(), (above * high + below * low).tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTerms:
+    """A sum of one or two tensors of levels, each with a whole factor above 0."""
+
+    terms: tuple[tuple[ByteLevels, int], ...]
+
+    @property
+    def dtype(self) -> str:
+        """The type of what is summed, and of what is made of the sums."""
+        return self.terms[0][0].dtype
+
+    @property
+    def channels(self) -> int:
+        """All channels are alike."""
+        return 1
+
+    @property
+    def reach(self) -> tuple[tuple[int, int], ...]:
+        """The least and the greatest sum."""
+        bounds = [(levels.bounds, factor) for levels, factor in self.terms]
+        return ((sum(low * factor for (low, _), factor in bounds), sum(high * factor for (_, high), factor in bounds)),)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSums:
+    """(source * multipliers + addends) / 2**shift, channel by channel; ``cut`` to whole numbers "down" or "to zero"."""
+
+    source: ConstantProduct | LevelTerms
+    multipliers: tuple[int, ...]
+    addends: tuple[int, ...]
+    shift: int = 0
+    cut: str = ""
+
+    def times(self, factors: np.ndarray) -> "PendingSums":
+        """Return the product with one factor, or one for each channel."""
+        return replace(self, multipliers=_channelwise(self.multipliers, factors, lambda a, b: a * b),
+                       addends=_channelwise(self.addends, factors, lambda a, b: a * b))
+
+    def plus(self, addends: np.ndarray) -> "PendingSums":
+        """Return the sum with one addend, or one for each channel."""
+        return replace(self, addends=_channelwise(self.addends, addends, lambda a, b: a + b))
+
+    def bounded(self, low: int, high: int) -> ShiftRequantisation:
+        """Return what makes levels of the sums of ``source``."""
+        return ShiftRequantisation(self.multipliers, self.addends, self.shift, low, high)
+
+
+def _channelwise(known: tuple[int, ...], given: np.ndarray, of: Any) -> tuple[int, ...]:
+    values = [int(each) for each in given.reshape(-1)]
+    values = values * len(known) if len(values) == 1 else values
+    return tuple(of(a, b) for a, b in zip(known, values, strict=True))
+
+
+def stored_levels(low: int, high: int, dtype: str) -> ByteLevels | None:
+    """Return how levels with such bounds are stored, None if 8 bits do not hold them."""
+    if not (-128 <= low <= high <= 127 or 0 <= low <= high <= 255):
+        return None
+    return ByteLevels("", dtype, (128 if dtype == "uint8" else 0) - (0 if low < 0 else 128))

@@ -1,0 +1,121 @@
+"""Networks of PULP's tools run on the datapath and give what their definitions say; what cannot is named by node."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, numpy_helper
+
+from tests.support.pulp_networks import PulpNetwork, computed_in_whole_numbers
+from tilewright.compiler.errors import CompileError, UnsupportedNodeError
+from tilewright.compiler.network.layers import CoreLayer
+from tilewright.compiler.onnx.reader import read_model
+from tilewright.compiler.onnx.reading_notes import notes_of
+from tilewright.compiler.passes.pass_order import compile_network
+from tilewright.runtime.session import InferenceSession
+
+NETWORKS = Path(__file__).parents[4] / "shared" / "networks"
+
+
+def weights(rng, *shape):
+    return rng.integers(-20, 21, shape).astype(np.float32)
+
+
+def equal(model, shape, *, on_core=0, low=0):
+    """Assert that the network gives the loops' outputs, for two inputs."""
+    content, rng = model.SerializeToString(), np.random.default_rng(3)
+    assert sum(isinstance(each, CoreLayer) for each in compile_network(content).layers) == on_core
+    session, output = InferenceSession(content), model.graph.output[0].name
+    kind = onnx.helper.tensor_dtype_to_np_dtype(model.graph.input[0].type.tensor_type.elem_type)
+    for _ in range(2):
+        x = rng.integers(low, low + 256, shape)
+        found, = session.run(None, {"x": x.astype(kind)})
+        assert np.array_equal(found, computed_in_whole_numbers(model, x)[output])
+
+
+def test_a_network_of_deeploy_gives_its_own_integers():
+    """Convolution, depthwise, residual of levels, a requantisation alone, a pool and a signed dense layer."""
+    rng, net = np.random.default_rng(0), PulpNetwork((1, 3, 8, 8))
+    one, zero = np.array(1), np.zeros((8, 1, 1))
+    first = net.shifted(net.add("Conv", "x", weights(rng, 8, 3, 3, 3), pads=[1, 1, 1, 1]), np.full((8, 1, 1), 514),
+                        zero, 16)
+    second = net.shifted(net.add("Conv", first, weights(rng, 8, 1, 3, 3), pads=[1, 1, 1, 1], group=8),
+                         rng.integers(200, 600, (8, 1, 1)), zero, 16)
+    total = net.shifted(net.add("Add", first, second), one, 0 * one, 1)
+    alone = net.shifted(total, 11 * one, 5 * one, 3, levels=128)
+    pooled = net.add("Flatten", net.add("MaxPool", alone, kernel_shape=[4, 4], strides=[4, 4]), axis=1)
+    last = net.shifted(net.add("Gemm", pooled, weights(rng, 5, 32), weights(rng, 5), transB=1), 64 * one, 0 * one, 12,
+                       signed=True)
+    equal(net.model(last, (1, 5)), (1, 3, 8, 8))
+
+
+def test_a_network_of_match_gives_its_own_integers():
+    """Weights are int8 stored as uint8, the input is of integers, and the last sums are handed out."""
+    rng, net = np.random.default_rng(1), PulpNetwork((1, 4, 6, 6), TensorProto.UINT8)
+    kernel = rng.integers(-128, 128, (8, 4, 1, 1)).astype(np.int8).view(np.uint8)
+    x = net.add("Cast", net.add("Conv", "x", kernel), to=TensorProto.INT32)
+    for kind, value in (("Mul", np.full((1, 8, 1, 1), 64)), ("Add", 32 + 64 * rng.integers(-9, 9, (1, 8, 1, 1)))):
+        x = net.add(kind, x, value.astype(np.int32))
+    x = net.add("Floor", net.add("Div", x, np.array([4096], np.int32)))
+    x = net.add("Cast", net.add("Clip", x, min=0.0, max=255.0), to=TensorProto.UINT8)
+    matrix = rng.integers(-128, 128, (288, 3)).astype(np.int8).view(np.uint8)
+    x = net.add("Cast", net.add("MatMul", net.add("Flatten", x, axis=1), matrix), to=TensorProto.INT32)
+    last = net.add("Add", x, np.array([[5, -7, 9]], np.int32))
+    # One shifted sum alone is no dialect: a second one is.
+    doubled = net.add("Div", net.add("Mul", last, np.array(2)), np.array(2))
+    net.add("Clip", net.add("Floor", doubled), min=0.0, max=255.0)
+    model = net.model(last, (1, 3))
+    equal(model, (1, 4, 6, 6))
+
+
+def test_signed_inputs_are_stated_as_such():
+    rng, net = np.random.default_rng(2), PulpNetwork((1, 2, 5, 5), TensorProto.INT8)
+    last = net.shifted(net.add("Conv", "x", weights(rng, 4, 2, 2, 2)), np.full((4, 1, 1), 4), np.zeros((4, 1, 1)), 7,
+                       signed=True)
+    equal(net.model(last, (1, 4, 4, 4)), (1, 2, 5, 5), low=-128)
+
+
+def test_how_an_input_is_read_is_said():
+    net = PulpNetwork((1, 1, 4, 4))
+    last = net.shifted(net.add("Conv", "x", np.ones((1, 1, 2, 2))), np.ones((1, 1, 1)), np.zeros((1, 1, 1)), 2)
+    notes = notes_of(read_model(net.model(last, (1, 1, 3, 3)).SerializeToString()))
+    assert any("'x'" in each and "255" in each for each in notes)
+
+
+@pytest.mark.parametrize(("change", "named"), [
+    (lambda net: net.shifted("t0", np.full((2, 1, 1), 246), np.full((2, 1, 1), 1_263_414 - 16_384), 15), "addend"),
+    (lambda net: net.shifted("t0", np.full((2, 1, 1), -3), np.zeros((2, 1, 1)), 15), "-3"),
+    (lambda net: net.shifted("t0", np.full((3, 1, 1), 3), np.zeros((3, 1, 1)), 15), "2 channels"),
+    (lambda net: net.shifted("t0", np.full((2, 1, 1), 3.5), np.zeros((2, 1, 1)), 15), "whole"),
+    (lambda net: net.shifted("t0", np.full((2, 1, 1), 3), np.zeros((2, 1, 1)), 15, levels=512), "512"),
+    (lambda net: net.shifted(net.add("iSoftmax", "t0"), np.ones(1), np.zeros(1), 1), "iSoftmax"),
+], ids=["no scale", "negative", "shape", "fraction", "levels", "operator"])
+def test_what_is_not_compiled_is_named_by_node(change, named):
+    net = PulpNetwork((1, 3, 9, 9))
+    net.add("Conv", "x", weights(np.random.default_rng(4), 2, 3, 3, 3))
+    last = change(net)
+    with pytest.raises(UnsupportedNodeError, match=named):
+        read_model(net.model(last, (1, 2, 7, 7)).SerializeToString())
+
+
+@pytest.mark.parametrize("attribute", ["div", "signed"])
+def test_a_damaged_requantisation_is_refused(attribute):
+    net = PulpNetwork((1, 1, 4, 4))
+    last = net.shifted(net.add("Conv", "x", np.ones((1, 1, 2, 2))), np.ones((1, 1, 1)), np.zeros((1, 1, 1)), 2)
+    model = net.model(last, (1, 1, 3, 3))
+    found = next(each for each in model.graph.node[1].attribute if each.name == attribute)
+    found.t.CopyFrom(numpy_helper.from_array(np.ones(2, np.float32)))
+    found.t.raw_data = found.t.raw_data[:5]
+    with pytest.raises(CompileError):
+        read_model(model.SerializeToString())
+
+
+@pytest.mark.skipif(not NETWORKS.is_dir(), reason="networks of others lie outside the repository")
+def test_keyword_spotting_of_deeploy_equals_the_loops_in_every_layer():
+    path = NETWORKS / "deeploy_MLPerf_KeywordSpotting.onnx"
+    session = InferenceSession(path)
+    assert not any(isinstance(each, CoreLayer) for each in session.job.network.layers)
+    given = np.load(path.with_suffix("").with_suffix(".inputs.npz"))["input_0"]
+    found, = session.run(None, {"input": given.astype(np.float32)})
+    assert found.tolist() == [[-4, 9, -5, -2, 8, -16, 4, 9, -15, -4, -10, 2]]
