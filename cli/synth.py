@@ -17,7 +17,7 @@ __all__ = ["DEFAULT_MHZ", "TARGET_NAMES", "PlaceOptions", "register", "synth"]
 DEFAULT_MHZ = 80.0
 """Clock that place and route aims at, if the design states no clock."""
 
-TARGET_NAMES = "ecp5-25k|ecp5-85k|ice40up5k|xc7|osu018|sky130"
+TARGET_NAMES = "ecp5-25k|ecp5-85k|nexus-40|ice40up5k|gw2a-18|gw5a-25|xc7|cyclonev|gatemate-a1|osu018|sky130"
 
 
 def register(app: typer.Typer) -> None:
