@@ -14,6 +14,7 @@ from tilewright.cli.options.arguments import (
     FenceWait,
     MachineOptions,
     Model,
+    WindowsChoice,
     say_ranges,
     with_groups,
     write_json,
@@ -45,6 +46,7 @@ class PlatformOptions:
         "--port", help="How the host sends commands: as instructions of a core with CV-X-IF, or as stores to registers "
                        "(docs/integration.md).")] = "cvxif"
     wait: FenceWait = None
+    windows: WindowsChoice = None
 
 
 def register(app: typer.Typer) -> None:
@@ -67,6 +69,9 @@ def compile_(model: Model,
     """Compile MODEL to a folder with manifest, C, ELF, weights and memory map."""
     if output is None and not explain:
         raise InputError("Give -o DIR to write the compiled model, or --explain to see only its plan")
+    if platform.windows is not None and platform.target is not Target.BAREMETAL:
+        raise InputError("Option --windows must be given with --target baremetal, whose program sets the windows; the "
+                         "simulator sets those of other programs")
     size = chosen.design().machine
     require_place(json_file, read=(model, quantise.calibrate))
     wait = platform.wait or "poll"
@@ -88,7 +93,7 @@ def compile_(model: Model,
         if output is not None and platform.target is Target.BAREMETAL:
             with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
                 write_project(emit_artefact(compiled, source.path, Path(folder, "artefact"), port=platform.port,
-                                            state=source.state), output, wait=wait)
+                                            state=source.state), output, wait=wait, windows=platform.windows)
         elif output is not None:
             emit_artefact(compiled, source.path, output, port=platform.port, wait=wait, state=source.state)
     if explain:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli.options.arguments import MachineOptions, with_groups
+from tilewright.cli.options.arguments import MachineOptions, WindowsChoice, with_groups
 from tilewright.isa.command_port import PortName
 
 __all__ = ["MemoryBus", "register", "verilog"]
@@ -30,6 +30,7 @@ def verilog(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
             bus: Annotated[MemoryBus, typer.Option("--bus", help="Bus to memory.")] = MemoryBus.axi4,
             port: Annotated[PortName, typer.Option(
                 "--port", help="How the host sends commands: CV-X-IF, or registers on AXI4-Lite.")] = "cvxif",
+            windows: WindowsChoice = None,
             with_core: Annotated[bool, typer.Option(
                 "--with-core", help="Also include the host core, CV32E40X, and a system of core and coprocessor; needs "
                                     "axi4 and cvxif.")]
@@ -41,6 +42,7 @@ def verilog(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
     from tilewright.tools.progress import Steps
 
     with Steps().step(f"Writing the coprocessor of {chosen.machine} as Verilog") as show:
-        files = write_verilog(size, output, bus=bus.value, port=port, with_core=with_core, show=show)
+        files = write_verilog(size, output, bus=bus.value, port=port, windows=windows, with_core=with_core,
+                              show=show)
     for path in files:
         typer.echo(path)

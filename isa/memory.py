@@ -5,13 +5,16 @@ from enum import Flag
 
 from tilewright.isa.counters import FAULTS
 
-__all__ = ["MAIN_BASE", "MAIN_END", "AddressWindow", "Fault", "Permission"]
+__all__ = ["MAIN_BASE", "MAIN_END", "WINDOWS", "AddressWindow", "Fault", "Permission"]
 
 MAIN_BASE = 0x8000_0000
 """Where main memory starts; code, data and stack lie in RAM at 0."""
 
 MAIN_END = 1 << 32
 """Where 32-bit addresses end."""
+
+WINDOWS = 4
+"""How many windows the coprocessor has."""
 
 
 class Permission(Flag):

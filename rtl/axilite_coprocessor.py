@@ -1,6 +1,7 @@
 """The coprocessor behind its command registers: the module for a core without CV-X-IF, or any bus master."""
 
 from tilewright.isa.machine import Machine
+from tilewright.isa.registers.host_registers import WindowPins
 from tilewright.rtl.port.command_registers import CommandRegisters
 from tilewright.rtl.ported_coprocessor import PortedCoprocessor
 
@@ -10,11 +11,15 @@ __all__ = ["AxiLiteCoprocessor"]
 class AxiLiteCoprocessor(PortedCoprocessor):
     """A `Coprocessor` whose commands come from `CommandRegisters`; members as in `PortedCoprocessor`.
 
-    Whoever waits for a full queue or a fence has a command before the coprocessor, which its watchdog counts.
+    Whoever waits for a full queue or a fence has a command before the coprocessor, which its watchdog counts. With
+    ``windows`` of ``registers`` it has no such pins, and its ``irq`` is that of `HostRegisters`.
     """
 
-    def __init__(self, machine: Machine, *, watched: bool = False) -> None:
-        super().__init__(machine, CommandRegisters(machine), watched=watched,
-                         asked={"abort_request": "abort", "erase_request": "erase", "stop_request": "stop"},
-                         told={name: name for name in ("idle", "fault", "fault_code", "fault_address")}
-                         | {"quiet": "passes"})
+    def __init__(self, machine: Machine, *, watched: bool = False, windows: WindowPins = "pins") -> None:
+        asked = {"abort_request": "abort", "erase_request": "erase", "stop_request": "stop"}
+        told = {name: name for name in ("idle", "fault", "fault_code", "fault_address")} | {"quiet": "passes"}
+        by_registers = windows == "registers"
+        super().__init__(machine, CommandRegisters(machine, windows=windows), watched=watched,
+                         asked=asked | ({"windows": "windows"} if by_registers else {}),
+                         told=told | ({"done": "irq"} if by_registers else {}),
+                         covered=("windows", "irq") if by_registers else ())

@@ -19,6 +19,7 @@ from tilewright.isa.counters import (
 )
 from tilewright.isa.erasure import ERASED_ALWAYS
 from tilewright.isa.machine import Machine
+from tilewright.isa.memory import WINDOWS
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.array.sequencer import MacState
 from tilewright.rtl.buffers.activation_port import ActivationPort
@@ -36,9 +37,7 @@ from tilewright.rtl.post.post import PostUnit
 from tilewright.rtl.store.store import StoreUnit
 from tilewright.rtl.stream.commands import Command
 
-__all__ = ["WINDOWS", "Coprocessor", "Status"]
-
-WINDOWS = 4
+__all__ = ["Coprocessor", "Status"]
 
 _LATE_EVENTS = ("activation_written", "result_read", "result_written")
 """Events that are known late in a cycle: they count in the next."""

@@ -1,6 +1,6 @@
 """The coprocessor behind one of its ports: the parts that all ports share."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from amaranth import Module
 from amaranth.lib import wiring
@@ -25,6 +25,8 @@ class PortedCoprocessor(wiring.Component):
     asked : dict of str to str
         Inputs of the coprocessor, and the adapter's outputs that drive them; those that no adapter drives are 0. One
         that is a pin too, ``stop_request``, is driven by either.
+    covered : collection of str
+        Members of the coprocessor that are no pins, since the adapter has what stands for them.
     watched : bool
         As of `Coprocessor`.
 
@@ -35,13 +37,13 @@ class PortedCoprocessor(wiring.Component):
     """
 
     def __init__(self, machine: Machine, adapter: wiring.Component, told: Mapping[str, str],
-                 asked: Mapping[str, str], *, watched: bool = False) -> None:
+                 asked: Mapping[str, str], *, covered: Collection[str] = (), watched: bool = False) -> None:
         self._adapter, self._coprocessor = adapter, Coprocessor(machine, watched=watched)
         self._told, self._asked = told, asked
         inner = {"commands", "passes", "waits", "abort_request", "erase_request"}
         own = inner | set(told) | set(asked.values())
         self._outside = [(part, {name: member for name, member in part.signature.members.items() if name not in hidden})
-                         for part, hidden in ((self._adapter, own), (self._coprocessor, inner))]
+                         for part, hidden in ((self._adapter, own), (self._coprocessor, inner | set(covered)))]
         super().__init__({name: member for _, members in self._outside for name, member in members.items()})
 
     def elaborate(self, platform: object) -> Module:
@@ -53,8 +55,12 @@ class PortedCoprocessor(wiring.Component):
                      for name, source in self._told.items()]
         asked = {name: getattr(self._adapter, source) for name, source in self._asked.items()}
         pins = {name for _, members in self._outside for name in members}
-        m.d.comb += [getattr(self._coprocessor, name).eq(value | getattr(self, name) if name in pins else value)
-                     for name, value in asked.items()]
+        for name, value in asked.items():
+            asks = getattr(self._coprocessor, name)
+            if self._coprocessor.signature.members[name].dimensions:
+                m.d.comb += [one.eq(other) for one, other in zip(asks, value, strict=True)]
+            else:
+                m.d.comb += asks.eq(value | getattr(self, name) if name in pins else value)
         for part, members in self._outside:
             for name, member in members.items():
                 if name in asked:

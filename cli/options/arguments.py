@@ -33,6 +33,7 @@ from tilewright.isa.command_port import WaitName
 from tilewright.isa.core_names import HostName
 from tilewright.isa.dram.parts import PARTS
 from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine
+from tilewright.isa.registers.host_registers import WindowPins
 from tilewright.models import NAMES
 from tilewright.tools.files import write_file
 
@@ -75,6 +76,7 @@ __all__ = [
     "TimingOptions",
     "TraceFile",
     "ViewOptions",
+    "WindowsChoice",
     "command_line",
     "design_named",
     "designs_listed",
@@ -168,6 +170,10 @@ HostCore = Annotated[HostName | None, typer.Option(
 FenceWait = Annotated[WaitName | None, typer.Option(
     "--wait", show_default="poll",
     help="How the core waits for the coprocessor: it polls, or sleeps until the interrupt (docs/integration.md).")]
+WindowsChoice = Annotated[WindowPins | None, typer.Option(
+    "--windows", show_default="registers with --port axi4lite, else pins",
+    help="Where the windows come from: pins, or registers of the AXI4-Lite port, with a lock, the interrupt's causes, "
+         "version and capability (docs/integration.md).")]
 InputFile = Annotated[Path | None, typer.Option("--input", metavar="FILE", show_default=False,
                                                 help="Input tensors: .npz with one array per input name, or .npy for a "
                                                      "single input.")]

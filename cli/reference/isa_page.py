@@ -1,11 +1,13 @@
 """The instruction table of isa/encoding.py as the manual page docs/isa.md."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from tilewright.isa.command_port import ADDRESS_BITS, REGISTERS
+from tilewright.isa.command_port import ADDRESS_BITS, PortRegister
 from tilewright.isa.counters import COUNTERS, CYCLES_HIGH_WORD, FAULT_ADDRESS_WORD, FAULT_WORD, FAULTS, RECORD_WORDS
 from tilewright.isa.encoding import CUSTOM_0, INSTRUCTIONS, SEMAPHORE_WIDTH, SEMAPHORES, Variant
+from tilewright.isa.registers.host_registers import registers_of
 from tilewright.tools.templates import render
 
 __all__ = ["manual"]
@@ -19,7 +21,7 @@ def manual() -> str:
                   semaphores=SEMAPHORES, semaphore_width=SEMAPHORE_WIDTH, counters=COUNTERS, faults=FAULTS,
                   record_words=RECORD_WORDS, fault_word=FAULT_WORD, cycles_high_word=CYCLES_HIGH_WORD,
                   fault_address_word=FAULT_ADDRESS_WORD,
-                  registers=REGISTERS, port_bytes=1 << ADDRESS_BITS)
+                  registers=list(_shown()), port_bytes=1 << ADDRESS_BITS)
 
 
 def _operands(variant: Variant) -> Iterator[str]:
@@ -31,6 +33,15 @@ def _operands(variant: Variant) -> Iterator[str]:
             bits = f"{high}..{low}" if high > low else f"{low}"
             yield f"| {operand} [{bits}]{' signed' if field.signed else ''} | `{field.name}` | {field.effect} |"
             low += field.width
+
+
+def _shown() -> Iterator[PortRegister]:
+    """Yield the registers of the port, of all windows those of the first."""
+    for register in registers_of("registers"):
+        if register.name.startswith("window0"):
+            yield replace(register, effect=f"{register.effect}; further windows follow, each 0x10 on")
+        elif not register.name.startswith("window"):
+            yield register
 
 
 def _flags(variant: Variant) -> str:

@@ -22,9 +22,13 @@ from tilewright.compiler.network.operands import tensor_operand
 from tilewright.errors import InputError
 from tilewright.isa.command_port import REFUSED, WaitName
 from tilewright.isa.counters import FAULTS
+from tilewright.isa.emit_c import register_macros
 from tilewright.isa.extension import extension_of
-from tilewright.isa.memory import MAIN_BASE, AddressWindow
+from tilewright.isa.machine import Machine
+from tilewright.isa.memory import MAIN_BASE, WINDOWS, AddressWindow
 from tilewright.isa.program import DTYPES, Affine, Issue, Loop, Statement
+from tilewright.isa.registers.capability import required
+from tilewright.isa.registers.host_registers import BY_HOST_REGISTER, HOST_REGISTERS, WindowPins
 from tilewright.tools.templates import render
 
 __all__ = ["BareMetalError", "write_project"]
@@ -58,21 +62,27 @@ class BareMetalError(InputError):
     """A model cannot be written as a project for a board; the message is one sentence."""
 
 
-def write_project(artefact: Artefact, folder: Path, *, wait: WaitName = "poll") -> None:
+def write_project(artefact: Artefact, folder: Path, *, wait: WaitName = "poll",
+                  windows: WindowPins | None = None) -> None:
     """Write the project to ``folder``: a new folder, an empty one, or one with such a project, which is replaced.
 
-    The model waits at fences as ``wait`` says.
+    The model waits at fences as ``wait`` says. Where its ``windows`` are registers, by default on AXI4-Lite, it sets
+    them itself and looks whether the hardware is that of its machine.
 
     Raises
     ------
     BareMetalError
-        If an input or output has a type that C on the core does not take, or the folder holds something else or
-        cannot be written.
+        If there are no such registers, an input or output has a type that C on the core does not take, or the folder
+        holds something else or cannot be written.
     """
     if folder.exists() and not (folder.is_dir() and ((folder / _MARK).is_file() or not any(folder.iterdir()))):
         raise BareMetalError(f"Output {folder} must be a new folder or one with a bare-metal project, and contains "
                              "other files")
-    contents = _contents(artefact, wait)
+    port = artefact.manifest.port
+    if windows == "registers" and port != "axi4lite":
+        raise BareMetalError(f"Option --windows registers must be given with --port axi4lite, which has registers, not "
+                             f"{port!r}; --windows pins is for both")
+    contents = _contents(artefact, wait, windows or ("registers" if port == "axi4lite" else "pins"))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
@@ -89,7 +99,7 @@ def write_project(artefact: Artefact, folder: Path, *, wait: WaitName = "poll") 
         raise BareMetalError(f"Project {folder} cannot be written: {error}") from error
 
 
-def _contents(artefact: Artefact, wait: WaitName) -> dict[str, bytes]:
+def _contents(artefact: Artefact, wait: WaitName, windows: WindowPins) -> dict[str, bytes]:
     """Return the files that are the model's, by name."""
     manifest = artefact.manifest
     weights = (artefact.folder / "weights.bin").read_bytes()
@@ -118,6 +128,7 @@ def _contents(artefact: Artefact, wait: WaitName) -> dict[str, bytes]:
         "weights_bytes": arena - MAIN_BASE, "arena_bytes": MAIN_BASE + manifest.memory_bytes - arena,
         "faults": {code: text for code, text in FAULTS.items() if code},
         "windows": [_window(window, arena) for window in manifest.windows], "port": manifest.port, "refused": REFUSED,
+        "all_windows": WINDOWS, "host_registers": _host_registers(manifest.machine) if windows == "registers" else None,
     }
     texts = {name: render(FIRMWARE / template, **values) for name, template in _TEMPLATES.items()}
     interface = render(FIRMWARE / "bare_model.c.j2", **values)
@@ -130,6 +141,13 @@ def _contents(artefact: Artefact, wait: WaitName) -> dict[str, bytes]:
     return {**{name: text.encode() for name, text in texts.items()}, _MARK: b"",
             "tilewright.h": (artefact.folder / "tilewright.h").read_bytes(),
             "weights.bin": weights.ljust(arena - MAIN_BASE, b"\0")}
+
+
+def _host_registers(machine: Machine) -> dict[str, object]:
+    """Return macros of the registers for the host, and register, mask and value of what the program relies on."""
+    return {"macros": register_macros(HOST_REGISTERS),
+            "required": [(BY_HOST_REGISTER[name].offset, mask, value, name)
+                         for name, (mask, value) in required(machine).items()]}
 
 
 def _plain(text: str) -> str:

@@ -18,7 +18,7 @@ from tilewright.isa.command_port import PORTS, PortName
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.extension import Extension, extended, extension_of
 from tilewright.isa.machine import UNITS, Machine
-from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
+from tilewright.isa.memory import MAIN_BASE, WINDOWS, AddressWindow, Permission
 from tilewright.isa.program import DTYPES, MAX_RANK
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
 
 FORMAT_VERSION = 11
 MAX_MEMORY_BYTES = 1 << 31
-_MAX_WINDOWS = 4
 
 T = TypeVar("T")
 
@@ -228,8 +227,8 @@ def from_json(data: Any, extension: Extension | None = None) -> Manifest:
         raise ArtefactError(f"Manifest must describe every tensor that it names, and does not describe {unknown[0]!r}")
     if idle := [layer.name for layer in manifest.layers if not layer.outputs]:
         raise ArtefactError(f"Manifest layer {idle[0]!r} must have an output")
-    if len(manifest.windows) > _MAX_WINDOWS:
-        raise ArtefactError(f"Manifest must have at most {_MAX_WINDOWS} windows, not {len(manifest.windows)}")
+    if len(manifest.windows) > WINDOWS:
+        raise ArtefactError(f"Manifest must have at most {WINDOWS} windows, not {len(manifest.windows)}")
     return manifest
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from tilewright._version import __version__
 from tilewright.hardware.package.top import TOP, Top, TopPort
-from tilewright.isa.command_port import ADDRESS_BITS, REGISTERS
+from tilewright.isa.command_port import ADDRESS_BITS
 from tilewright.isa.machine import Machine
+from tilewright.isa.registers.host_registers import registers_of
 from tilewright.tools.templates import render
 
 __all__ = ["COMPONENT", "CORE_FILE", "descriptions"]
@@ -47,7 +48,7 @@ def descriptions(machine: Machine, top: Top, files: Sequence[str]) -> dict[str, 
              if (ports := tuple(port for port in top.ports if port.name.startswith(f"{name}_")))]
     values = {
         "top": TOP, "version": _version(), "title": f"Tilewright's coprocessor, machine {machine.name}",
-        "ports": top.ports, "buses": buses, "registers": REGISTERS,
+        "ports": top.ports, "buses": buses, "registers": registers_of(top.windows),
         "register_bytes": 1 << ADDRESS_BITS, "access": _ACCESS,
         "sources": [name for name in files if name.startswith("rtl/") and name.endswith(".v")],
         "testbench": [name for name in files if name.startswith("testbench/")],

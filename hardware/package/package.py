@@ -9,7 +9,7 @@ from tilewright.errors import InputError
 from tilewright.hardware.package.descriptions import descriptions
 from tilewright.hardware.package.licence import licence_text, licensed
 from tilewright.hardware.package.readme import readme
-from tilewright.hardware.package.testbench import command_lines, exercise, memory_lines, placeholders
+from tilewright.hardware.package.testbench import command_lines, exercise, memory_lines, placeholders, settings_lines
 from tilewright.hardware.package.top import (
     BRIDGE,
     COPROCESSOR,
@@ -22,6 +22,7 @@ from tilewright.hardware.package.top import (
 )
 from tilewright.isa.command_port import PortName
 from tilewright.isa.machine import Machine
+from tilewright.isa.registers.host_registers import WindowPins
 from tilewright.sim.verilog.core_sources import core_license, core_sources, system_sources
 from tilewright.sim.verilog.elaborate import coprocessor_rtlil, wishbone_rtlil
 from tilewright.sim.verilog.ports import packaged, ports_of
@@ -47,7 +48,8 @@ class _Package:
 
 
 def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: PortName = "cvxif",
-                  with_core: bool = False, show: Callable[[str], None] = lambda step: None) -> list[Path]:
+                  windows: WindowPins | None = None, with_core: bool = False,
+                  show: Callable[[str], None] = lambda step: None) -> list[Path]:
     """Write the package to ``folder`` and return the paths of its files.
 
     Parameters
@@ -56,6 +58,8 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: Po
         The memory bus of the top module: ``axi4`` or ``wishbone``.
     port
         How a host reaches the top module.
+    windows
+        Where the windows come from; by default registers of ``axi4lite``, and pins of ``cvxif``, which has no others.
     with_core
         Copy the host core's files too, and a system of core and coprocessor.
     show
@@ -66,22 +70,27 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: Po
     ToolError
         If Yosys fails, or the testbench's network is not computed as it must.
     InputError
-        If the folder cannot be written to, or the core is wanted with another bus than AXI4 or port than CV-X-IF.
+        If the folder cannot be written to, or the core is wanted with another bus than AXI4 or port than CV-X-IF, or
+        registers with CV-X-IF.
     """
     if with_core and bus != "axi4":
         raise InputError(f"Option --with-core must be given with --bus axi4, which its system has, not {bus!r}; "
                          f"without it, --bus wishbone writes the adapter")
     if with_core and port != "cvxif":
         raise InputError(f"Option --with-core must be given with --port cvxif, which its core has, not {port!r}")
+    if windows == "registers" and port != "axi4lite":
+        raise InputError(f"Option --windows registers must be given with --port axi4lite, which has registers, not "
+                         f"{port!r}; --windows pins is for both")
+    windows = windows or ("registers" if port == "axi4lite" else "pins")
     _prepare(folder)
     show("elaborating")
-    top, sources = _sources(machine, bus, port)
+    top, sources = _sources(machine, bus, port, windows)
     show("running the testbench's network")
     package = _Package()
     package.files |= {f"rtl/{name}": text for name, text in sources.items()}
     commands = _add_testbench(package, machine, bus, port, top, list(sources))
     for name in _CONSTRAINTS:
-        package.template(f"constraints/{name}", name, {})
+        package.template(f"constraints/{name}", name, {"windows": windows})
     package.files[_FILE_LIST] = "".join(f"rtl/{name}\n" for name in sources)
     package.files |= descriptions(machine, top, tuple(package.files))
     package.files = {name: licensed(name, text) for name, text in package.files.items()} | {"LICENSE": licence_text()}
@@ -97,9 +106,9 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: Po
     return paths
 
 
-def _sources(machine: Machine, bus: Bus, port: PortName) -> tuple[Top, dict[str, str]]:
+def _sources(machine: Machine, bus: Bus, port: PortName, windows: WindowPins) -> tuple[Top, dict[str, str]]:
     """Return the top module and the Verilog of all modules by file name, the top first."""
-    coprocessor = packaged(coprocessor_rtlil(machine, port), COPROCESSOR)
+    coprocessor = packaged(coprocessor_rtlil(machine, port, windows=windows), COPROCESSOR)
     bridge = packaged(wishbone_rtlil(machine.bus_bytes), BRIDGE) if bus == "wishbone" else ""
     top = build_top(machine, bus, port, ports_of(coprocessor, COPROCESSOR), ports_of(bridge, BRIDGE) if bridge else ())
     sources = {f"{TOP}.v": top.text, f"{COPROCESSOR}.v": coprocessor}
@@ -126,6 +135,7 @@ def _add_testbench(package: _Package, machine: Machine, bus: Bus, port: PortName
     for name in ("testbench.v", str(values["HOST_FILE"]), str(values["MEMORY_FILE"]), "Makefile"):
         package.template(f"testbench/{name}", name, values)
     package.files |= {
+        **({"testbench/settings.hex": settings_lines(work.settings)} if top.windows == "registers" else {}),
         "testbench/commands.hex": command_lines(work.commands),
         "testbench/memory.hex": memory_lines(work.before, machine.bus_bytes),
         "testbench/expected.hex": memory_lines(work.after, machine.bus_bytes),

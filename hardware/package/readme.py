@@ -15,8 +15,9 @@ from tilewright.hardware.package.top import (
     Top,
 )
 from tilewright.hardware.synthesis.families.ecp5 import ECP5_SYNTHESIS
-from tilewright.isa.command_port import REGISTERS, PortName
+from tilewright.isa.command_port import PortName
 from tilewright.isa.machine import Machine
+from tilewright.isa.registers.host_registers import registers_of
 from tilewright.tools.templates import render
 
 __all__ = ["instance", "readme"]
@@ -35,6 +36,7 @@ _FILES = {
     "testbench/axi_memory.v": "a memory on AXI4 that pauses",
     "testbench/wishbone_memory.v": "a memory on Wishbone that stalls",
     "testbench/Makefile": "runs the testbench and lint in Icarus Verilog and Verilator",
+    "testbench/settings.hex": "registers that the host reads and writes before the first command",
     "testbench/commands.hex": "instruction word and operands of each command",
     "testbench/memory.hex": "memory before",
     "testbench/expected.hex": "memory after",
@@ -60,8 +62,8 @@ def readme(machine: Machine, bus: Bus, port: PortName, top: Top, files: tuple[st
     if with_core:
         listed[f"{CORE_FOLDER}/*.sv"] = "CV32E40X, unmodified"
     return render(
-        _TEMPLATE, machine=machine, bus=bus, port=port, registers=REGISTERS, bus_bits=8 * machine.bus_bytes,
-        with_core=with_core, version=__version__, synth_ecp5=ECP5_SYNTHESIS,
+        _TEMPLATE, machine=machine, bus=bus, port=port, registers=registers_of(top.windows), windows=top.windows,
+        bus_bits=8 * machine.bus_bytes, with_core=with_core, version=__version__, synth_ecp5=ECP5_SYNTHESIS,
         files=listed, top=TOP, sources=[name for name in files if name in _SOURCES], instance=instance(top),
         ports=top.ports, system=SYSTEM, system_files=SYSTEM_FILES, core_folder=CORE_FOLDER, commands=commands)
 

@@ -22,14 +22,16 @@ from tilewright.hardware.package.top import Bus, Top, vector
 from tilewright.isa.assembler import EncodedCommand, encode_word
 from tilewright.isa.command_port import REGISTERS, PortName
 from tilewright.isa.machine import Machine
-from tilewright.isa.memory import MAIN_BASE
+from tilewright.isa.memory import MAIN_BASE, WINDOWS
+from tilewright.isa.registers.capability import capability
+from tilewright.isa.registers.host_registers import BY_HOST_REGISTER, window_register
 from tilewright.models import builtin
 from tilewright.models.data import samples
 from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.sim.values.executor import Executor
 from tilewright.sim.values.main_memory import MainMemory
 
-__all__ = ["MODEL", "Exercise", "command_lines", "exercise", "memory_lines", "placeholders"]
+__all__ = ["MODEL", "Exercise", "command_lines", "exercise", "memory_lines", "placeholders", "settings_lines"]
 
 MODEL = "lenet5_accel"
 _PREFIX: dict[Bus, str] = {"axi4": "m_axi_", "wishbone": "wb_"}
@@ -37,6 +39,15 @@ _PORT_PREFIX: dict[PortName, str] = {"cvxif": "xif_", "axi4lite": "s_axi_"}
 _HOST: dict[PortName, str] = {"cvxif": "xif_host", "axi4lite": "axilite_host"}
 _RANGES = {True: ((2, 4), (7, 8)), False: ((2, 3), (7, 8))}
 """Layers of the model that are run, by whether the machine has max pooling: conv2a, conv2b, which is pooled, fc2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An access to a register for the host: a write of ``value``, or a read that must give it."""
+
+    register: str
+    value: int
+    is_write: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +61,15 @@ class Exercise:
         In the order of the program; the last is a fence.
     before, after : ndarray
         int8, main memory from its start, a whole number of bus words.
+    settings : tuple of Setting
+        What the host does before the commands, where there are registers for it.
     """
 
     compiled: Compiled
     commands: tuple[EncodedCommand, ...]
     before: np.ndarray
     after: np.ndarray
+    settings: tuple[Setting, ...]
 
 
 def exercise(machine: Machine) -> Exercise:
@@ -90,12 +104,18 @@ def exercise(machine: Machine) -> Exercise:
         if not np.array_equal(found, values[info.name]):
             raise InternalError(f"Tensor {info.name!r} of the testbench must be what the reference computes, and is "
                                 "not")
-    return Exercise(compiled, commands, before, memory.bytes)
+    return Exercise(compiled, commands, before, memory.bytes, _settings(machine, compiled))
 
 
 def command_lines(commands: tuple[EncodedCommand, ...]) -> str:
     """Return instruction word, rs1 and rs2 of each command in hexadecimal, for ``$readmemh``, with what it is."""
     return "".join(f"{encode_word(each, 10, 11):08x}_{each.rs1:08x}_{each.rs2:08x} // {each}\n" for each in commands)
+
+
+def settings_lines(settings: tuple[Setting, ...]) -> str:
+    """Return each setting in hexadecimal, for ``$readmemh``: whether it is a write, offset, value; and its name."""
+    return "".join(f"{each.is_write:01x}_{BY_HOST_REGISTER[each.register].offset:03x}_{each.value:08x} "
+                   f"// {each.register}\n" for each in settings)
 
 
 def memory_lines(memory: np.ndarray, bus_bytes: int) -> str:
@@ -106,7 +126,7 @@ def memory_lines(memory: np.ndarray, bus_bytes: int) -> str:
 
 def placeholders(machine: Machine, work: Exercise, bus: Bus, port: PortName, top: Top) -> dict[str, object]:
     """Return the values for the names in braces in the templates of the testbench."""
-    windows = [f"    .window{index}_base({_hex(base)}), .window{index}_limit({_hex(limit)}),\n"
+    pins = [f"    .window{index}_base({_hex(base)}), .window{index}_limit({_hex(limit)}),\n"
                f"    .window{index}_readable(1'b{readable}), .window{index}_writable(1'b{writable}),"
                for index, (base, limit, readable, writable) in enumerate(_windows(work.compiled))]
     memory, host = "axi_memory" if bus == "axi4" else "wishbone_memory", _HOST[port]
@@ -119,7 +139,8 @@ def placeholders(machine: Machine, work: Exercise, bus: Bus, port: PortName, top
         "BASE": _hex(MAIN_BASE),
         "CYCLES_LIMIT": "1000000",
         "ORIGIN": f"The network: layers of {MODEL}, {', '.join(layer.name for layer in work.compiled.network.layers)}.",
-        "WINDOWS": "\n".join(windows),
+        "WINDOWS": "\n".join(pins) if top.windows == "pins" else "",
+        "SETTINGS": len(work.settings) if top.windows == "registers" else 0,
         "BUS_WIRES": bus_wires,
         "BUS_PORTS": bus_ports,
         "PORT_WIRES": port_wires,
@@ -155,7 +176,17 @@ def _together(parts: list[Network]) -> Network:
 def _windows(compiled: Compiled) -> list[tuple[int, int, int, int]]:
     """Return base, limit, readable and writable of all four windows."""
     used = [(each.base, each.limit, int(each.readable), int(each.writable)) for each in compiled.windows]
-    return used + [(0, 0, 0, 0)] * (4 - len(used))
+    return used + [(0, 0, 0, 0)] * (WINDOWS - len(used))
+
+
+def _settings(machine: Machine, compiled: Compiled) -> tuple[Setting, ...]:
+    """Return what a driver does first: it looks what is there, sets the windows, reads and locks them."""
+    found = [Setting(name, value, is_write=False) for name, value in capability(machine).items()]
+    values = {window_register(index, part): value
+              for index, (base, limit, readable, writable) in enumerate(_windows(compiled))
+              for part, value in (("base", base), ("limit", limit), ("rights", readable | writable << 1))}
+    written = [Setting(name, value, is_write=True) for name, value in (*values.items(), ("lock", 1))]
+    return (*found, *written, *(Setting(name, value, is_write=False) for name, value in (*values.items(), ("lock", 1))))
 
 
 def _wrapped(indent: str, text: str) -> str:

@@ -3,11 +3,12 @@
 import re
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from tilewright.isa.command_port import PortName
 from tilewright.isa.machine import Machine
+from tilewright.isa.registers.host_registers import WindowPins
 from tilewright.sim.verilog.ports import Port
 
 __all__ = [
@@ -58,6 +59,10 @@ _MEANINGS = {
     "status": "for a debugger: state, busy and queued units, semaphores above zero (rtl/coprocessor.py)",
     "progress": "a unit has worked in this cycle",
 }
+_INTERRUPT = "interrupt: a cause of interrupt_cause that interrupt_enable enables; a level"
+"""Meaning of ``irq`` where there are such registers."""
+
+_WINDOW_PIN = re.compile(r"window\d_")
 _WINDOW_MEANINGS = {
     "base": "window {}: its first byte",
     "limit": "window {}: the byte after its last",
@@ -105,6 +110,11 @@ class Top:
     ports: tuple[TopPort, ...]
     text: str
 
+    @property
+    def windows(self) -> WindowPins:
+        """Where the windows come from."""
+        return "pins" if any(_WINDOW_PIN.match(port.name) for port in self.ports) else "registers"
+
 
 def vector(width: int) -> str:
     """Return the range of a signal, empty for one of a single bit."""
@@ -115,7 +125,10 @@ def build_top(machine: Machine, bus: Bus, commands: PortName, coprocessor: tuple
               bridge: tuple[Port, ...]) -> Top:
     """Return the top module around ``coprocessor`` and, on Wishbone, ``bridge``, whose ports are given."""
     ports = tuple(_in_order([*_own_ports(coprocessor, bus), *_bus_ports(coprocessor, bridge, bus)]))
-    lines = [_heading(machine, bus, commands), f"module {TOP} ("]
+    windows: WindowPins = "pins" if any(_window(port.name) for port in coprocessor) else "registers"
+    if windows == "registers":
+        ports = tuple(replace(port, meaning=_INTERRUPT) if port.name == "irq" else port for port in ports)
+    lines = [_heading(machine, bus, commands, windows), f"module {TOP} ("]
     width = max(len(port.declaration) for port in ports) + 1
     for index, port in enumerate(ports):
         comma = "" if index == len(ports) - 1 else ","
@@ -130,7 +143,7 @@ def build_top(machine: Machine, bus: Bus, commands: PortName, coprocessor: tuple
     return Top(ports, "\n".join(lines) + "\n")
 
 
-def _heading(machine: Machine, bus: Bus, port: PortName) -> str:
+def _heading(machine: Machine, bus: Bus, port: PortName, windows: WindowPins) -> str:
     parameters = ", ".join(f"{each.name} = {getattr(machine, each.name)}" for each in fields(machine)
                            if each.name != "name")
     bits = 8 * machine.bus_bytes
@@ -142,6 +155,8 @@ def _heading(machine: Machine, bus: Bus, port: PortName) -> str:
         *textwrap.wrap(f"Parameters, fixed when this was written: {parameters}.", 117),
         f"Bus: {buses[bus]}.",
         "One clock, a synchronous reset. Set the windows before the first command, and keep them stable from then on.",
+        *(["Windows, their lock, interrupt and capability are registers; component.xml and README.md list them."]
+          if windows == "registers" else []),
     ]
     return "\n".join(f"// {line}".rstrip() for line in lines)
 

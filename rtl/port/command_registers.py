@@ -9,8 +9,12 @@ from amaranth.lib.wiring import In, Out
 from tilewright.isa.command_port import ADDRESS_BITS, BY_REGISTER, REGISTERS
 from tilewright.isa.encoding import CUSTOM_0
 from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine
+from tilewright.isa.memory import WINDOWS
+from tilewright.isa.registers.host_registers import WindowPins
 from tilewright.rtl.bus.axi_channels import OKAY, SLVERR, axi4_lite_signature
 from tilewright.rtl.port.dispatcher import legal
+from tilewright.rtl.port.host_register_block import HostRegisters
+from tilewright.rtl.port.window_check import MemoryWindow
 from tilewright.rtl.stream.commands import Command, is_command, views
 from tilewright.rtl.stream.queues import dequeue
 
@@ -83,6 +87,8 @@ class CommandRegisters(wiring.Component):
         Says which instructions there are.
     depth : int
         Commands that the queue holds.
+    windows : str
+        ``registers``: it has those of `HostRegisters` too. ``pins``: it has not.
 
     Members
     -------
@@ -96,23 +102,29 @@ class CommandRegisters(wiring.Component):
         The coprocessor has nothing to do; a fence would be taken.
     fault : ``In(1)``, fault_code : ``In(4)``, fault_address : ``In(32)``
         The coprocessor's.
+    windows : ``Out(MemoryWindow).array(WINDOWS)``, done : ``In(1)``, irq : ``Out(1)``
+        Of `HostRegisters`, if it has them; ``done`` is the coprocessor's ``irq``.
     """
 
-    s_axi: In(axi4_lite_signature(ADDRESS_BITS))
-    commands: Out(stream.Signature(Command))
-    stop: Out(1)
-    abort: Out(1)
-    erase: Out(1)
-    idle: In(1)
-    quiet: In(1)
-    fault: In(1)
-    fault_code: In(4)
-    fault_address: In(32)
-
-    def __init__(self, machine: Machine = PRESETS[DEFAULT_MACHINE], depth: int = 8) -> None:
+    def __init__(self, machine: Machine = PRESETS[DEFAULT_MACHINE], depth: int = 8, *,
+                 windows: WindowPins = "pins") -> None:
         self.machine = machine
         self.depth = depth
-        super().__init__()
+        self.host = HostRegisters(machine) if windows == "registers" else None
+        super().__init__({
+            "s_axi": In(axi4_lite_signature(ADDRESS_BITS)),
+            "commands": Out(stream.Signature(Command)),
+            "stop": Out(1),
+            "abort": Out(1),
+            "erase": Out(1),
+            "idle": In(1),
+            "quiet": In(1),
+            "fault": In(1),
+            "fault_code": In(4),
+            "fault_address": In(32),
+            **({} if self.host is None else {"windows": Out(MemoryWindow).array(WINDOWS), "done": In(1),
+                                             "irq": Out(1)}),
+        })
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -120,9 +132,17 @@ class CommandRegisters(wiring.Component):
         m.submodules.queue = ResetInserter(self.abort)(queue)
         dequeue(m, queue, self.commands)
         operands = {name: Signal(32, name=name) for name in ("rs1", "rs2")}
+        if self.host is not None:
+            self._connect_host(m, self.host)
         refused = self._write(m, queue, operands)
         self._read(m, queue, operands, refused)
         return m
+
+    def _connect_host(self, m: Module, host: HostRegisters) -> None:
+        m.submodules.host = host
+        m.d.comb += [host.read_address.eq(self.s_axi.araddr[2:]), host.done.eq(self.done), host.fault.eq(self.fault),
+                     self.irq.eq(host.irq), *(outer.eq(inner) for outer, inner in zip(self.windows, host.windows,
+                                                                                      strict=True))]
 
     def _write(self, m: Module, queue: SyncFIFO, operands: dict[str, Signal]) -> Signal:
         """Carry out writes; return whether one was refused."""
@@ -139,7 +159,8 @@ class CommandRegisters(wiring.Component):
             axi.wready.eq(~write.has_data | (held & ~following.has_data)),
             done.eq(write.whole & (~axi.bvalid | axi.bready) & ~held),
             queue.w_en.eq(done & sends & ~aborts & ~stale & ~self.abort),
-            right.eq(sends | write.controls(self.machine) | Cat(write.at(name) for name in operands).any()),
+            right.eq(self._or_host(m, sends | write.controls(self.machine)
+                                   | Cat(write.at(name) for name in operands).any(), write, done)),
         ]
         m.d.sync += [
             *write.take(axi, address=axi.awvalid & ~write.has_address, data=axi.wvalid & ~write.has_data),
@@ -167,6 +188,15 @@ class CommandRegisters(wiring.Component):
         with m.Elif(done & ~right):
             m.d.sync += refused.eq(1)
         return refused
+
+    def _or_host(self, m: Module, right: Value, write: _Write, done: Value) -> Value:
+        """Offer the write to the host's registers, if there are any; return whether it is right, or right there."""
+        host = self.host
+        if host is None:
+            return right
+        m.d.comb += [host.write.eq(done & write.strobes.all()), host.write_address.eq(write.address[2:]),
+                     host.write_data.eq(write.data)]
+        return right | (host.write_right & write.strobes.all())
 
     def _control(self, m: Module, write: _Write, following: _Write, operand: View, *, done: Value,
                  aborts: Value) -> None:
@@ -228,4 +258,8 @@ class CommandRegisters(wiring.Component):
                         m.d.sync += [axi.rdata[field.low:field.low + field.width].eq(fields[field.name])
                                      for field in register.fields if field.name in fields]
                 with m.Default():
-                    m.d.sync += axi.rresp.eq(SLVERR)
+                    if self.host is None:
+                        m.d.sync += axi.rresp.eq(SLVERR)
+                    else:
+                        m.d.sync += [axi.rdata.eq(self.host.read_data),
+                                     axi.rresp.eq(Mux(self.host.read_right, OKAY, SLVERR))]

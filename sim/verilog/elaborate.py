@@ -15,6 +15,7 @@ from tilewright.errors import ToolError
 from tilewright.isa.command_port import PortName
 from tilewright.isa.extension import BufferUnit, ExtendedMachine, StageVector, stage_of, unit_of
 from tilewright.isa.machine import Machine
+from tilewright.isa.registers.host_registers import WindowPins
 from tilewright.sim.verilog.toggle_probes import with_probes
 from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable
@@ -82,17 +83,19 @@ def verilog_of(design: str, name: str, script: str = _YOSYS_SCRIPT) -> str:
     return text
 
 
-def coprocessor_rtlil(machine: Machine, port: PortName = "cvxif", *, watched: bool = False) -> str:
+def coprocessor_rtlil(machine: Machine, port: PortName = "cvxif", *, watched: bool = False,
+                      windows: WindowPins = "pins") -> str:
     """Return the coprocessor of ``machine`` behind a port for commands as RTLIL, top module ``coprocessor``.
 
-    ``watched`` adds the output ``events`` of `rtl.port.command_watch`.
+    ``watched`` adds the output ``events`` of `rtl.port.command_watch`. ``windows`` can be registers of ``axi4lite``.
     """
     # Here, because the benches of single units must not need all the others.
     from tilewright.rtl.axilite_coprocessor import AxiLiteCoprocessor
     from tilewright.rtl.xif_coprocessor import XifCoprocessor
 
-    kind = AxiLiteCoprocessor if port == "axi4lite" else XifCoprocessor
-    return _rtlil(kind(machine, watched=watched), "coprocessor")
+    made = (AxiLiteCoprocessor(machine, watched=watched, windows=windows) if port == "axi4lite"
+            else XifCoprocessor(machine, watched=watched))
+    return _rtlil(made, "coprocessor")
 
 
 def coprocessor_verilog(machine: Machine, port: PortName = "cvxif", *, probes: bool = False,

@@ -77,14 +77,14 @@ class Bench:
 
     async def write(self, register, value):
         """Write a register; return whether that was accepted."""
-        address = BY_REGISTER[register].offset if isinstance(register, str) else register
+        address = _offset(register)
         done = await self.master.write(address, value.to_bytes(4, "little"))
         assert done.resp in (AxiResp.OKAY, AxiResp.SLVERR)
         return done.resp == AxiResp.OKAY
 
     async def read(self, register):
         """Return the value of a register."""
-        done = await self.master.read(BY_REGISTER[register].offset, 4)
+        done = await self.master.read(_offset(register), 4)
         assert done.resp == AxiResp.OKAY
         return int.from_bytes(done.data, "little")
 
@@ -96,6 +96,10 @@ class Bench:
     async def cycles(self, count):
         for _ in range(count):
             await RisingEdge(self.dut.clk)
+
+
+def _offset(register):
+    return BY_REGISTER[register].offset if isinstance(register, str) else register
 
 
 def payload(word, rs1, rs2):

@@ -13,7 +13,7 @@ _QUANTISERS = {"aimet_onnx", "brevitas", "esp_ppq", "modelopt", "neural_compress
 
 # Folders from the lowest to the highest: a folder imports from those above it in this list, never from those below.
 FLOORS = (
-    "isa", "isa/dram", "isa/rows", "isa/semantics", "models", "tools",
+    "isa", "isa/dram", "isa/registers", "isa/rows", "isa/semantics", "models", "tools",
     "rtl/stream", "rtl/arithmetic", "rtl/bus", "rtl/buffers", "rtl/array", "rtl/load", "rtl/store", "rtl/post",
     "rtl/port", "rtl",
     "compiler/errors", "compiler/kernels/language", "compiler/kernels/operators",

@@ -1,4 +1,7 @@
 // A master on AXI4-Lite: writes both operands and the word of each command, data before or after the address; then polls.
+{% if SETTINGS %}
+// Before that it reads what the hardware is, which must be as expected, and sets windows and their lock: settings.hex.
+{% endif %}
 module axilite_host #(
   parameter COMMANDS = 1
 ) (
@@ -30,22 +33,32 @@ module axilite_host #(
 {% for name, offset in REGISTERS.items() %}
   localparam [11:0] {{ name }} = 12'h{{ offset }};
 {% endfor %}
-  localparam [1:0] WRITE = 2'd0, WAIT = 2'd1, READ = 2'd2, DONE = 2'd3;
+  localparam [2:0] WRITE = 3'd0, WAIT = 3'd1, READ = 3'd2, DONE = 3'd3{{ ", CHECK = 3'd4" if SETTINGS }};
+{% if SETTINGS %}
+
+  localparam SETTINGS = {{ SETTINGS }};
+  reg  [47:0] settings [0:SETTINGS-1];
+  initial $readmemh("settings.hex", settings);
+  reg  [31:0] set;               // how many of them are done
+  wire        setting = set != SETTINGS;
+  wire [47:0] access  = settings[set];
+{% endif %}
 
   reg [95:0] commands [0:COMMANDS-1];
   initial $readmemh("commands.hex", commands);
 
-  reg  [1:0]  state, place;      // place: rs1, rs2, the word
+  reg  [2:0]  state;
+  reg  [1:0]  place;             // rs1, rs2, the word
   reg         address_due, data_due;
   reg  [15:0] noise;
   wire [95:0] command = commands[index];
 
   assign done   = state == DONE;
-  assign awaddr = place == 2'd0 ? RS1 : place == 2'd1 ? RS2 : COMMAND;
-  assign wdata  = place == 2'd0 ? command[63:32] : place == 2'd1 ? command[31:0] : command[95:64];
+  assign awaddr = {{ "setting ? access[43:32] : " if SETTINGS }}place == 2'd0 ? RS1 : place == 2'd1 ? RS2 : COMMAND;
+  assign wdata  = {{ "setting ? access[31:0] : " if SETTINGS }}place == 2'd0 ? command[63:32] : place == 2'd1 ? command[31:0] : command[95:64];
   assign wstrb  = 4'b1111;
   assign awprot = 3'b000;
-  assign araddr = RESULT;
+  assign araddr = {{ "setting ? access[43:32] : " if SETTINGS }}RESULT;
   assign arprot = 3'b000;
   assign bready = noise[2];
   assign rready = noise[3];
@@ -55,6 +68,9 @@ module axilite_host #(
       state  <= WRITE;
       place  <= 2'd0;
       index  <= 0;
+{% if SETTINGS %}
+      set    <= 0;
+{% endif %}
       broken <= 1'b0;
       noise  <= 16'hace1;
       {awvalid, wvalid, arvalid} <= 3'b000;
@@ -67,20 +83,40 @@ module axilite_host #(
       if (address_due && noise[0]) {awvalid, address_due} <= 2'b10;
       if (data_due && noise[1])    {wvalid, data_due}     <= 2'b10;
       case (state)
+{% if SETTINGS %}
+        WRITE: if (setting && access[47:44] == 4'd0) {arvalid, state} <= {1'b1, CHECK};
+        else begin
+{% else %}
         WRITE: begin
+{% endif %}
           {address_due, data_due} <= 2'b11;
           state                   <= WAIT;
         end
         WAIT:
           if (bvalid && bready) begin
             if (bresp != 2'b00) broken <= 1'b1;
-            place <= place == 2'd2 ? 2'd0 : place + 2'd1;
             state <= WRITE;
+{% if SETTINGS %}
+            if (setting) set <= set + 1;
+            else begin
+{% endif %}
+            place <= place == 2'd2 ? 2'd0 : place + 2'd1;
             if (place == 2'd2) begin
               index <= index + 1;
               if (index == COMMANDS - 1) {arvalid, state} <= {1'b1, READ};
             end
+{% if SETTINGS %}
+            end
+{% endif %}
           end
+{% if SETTINGS %}
+        CHECK:
+          if (rvalid && rready) begin
+            if (rresp != 2'b00 || rdata != access[31:0]) broken <= 1'b1;
+            set   <= set + 1;
+            state <= WRITE;
+          end
+{% endif %}
         READ:
           if (rvalid && rready) begin
             // The upper bit: commands wait in the port.

@@ -36,7 +36,9 @@ module testbench;
     .clk(clk), .rst(rst),
 {{PORT_PORTS}}
     .stop_request(1'b0),
+{% if WINDOWS %}
 {{WINDOWS}}
+{% endif %}
 {{BUS_PORTS}}
     .idle(idle), .irq(irq), .fault(fault), .fault_code(fault_code), .fault_address(fault_address), .status(status),
     .progress(progress)

@@ -15,6 +15,7 @@ set_input_delay  [expr 0.5 * $period] -clock clk $inputs
 set_output_delay [expr 0.5 * $period] -clock clk [all_outputs]
 set_input_transition 0.2 $inputs
 set_load 0.05 [all_outputs]
+{% if windows == "pins" %}
 
 # The windows are set before the first command, and steady.
-set_false_path -from [get_ports window*]
+set_false_path -from [get_ports window*]{% endif %}

@@ -56,7 +56,9 @@ def packages(tmp_path_factory):
     def get(machine: str, bus: str = "axi4", port: str = "cvxif") -> Package:
         if (machine, bus, port) not in written:
             folder = tmp_path_factory.mktemp(f"{machine}-{bus}-{port}")
-            write_verilog(preset(machine), folder, bus=bus, port=port)
+            # Pins with one bus and registers with the other: each of the two with a port that can have both.
+            windows = "pins" if bus == "wishbone" else None
+            write_verilog(preset(machine), folder, bus=bus, port=port, windows=windows)
             written[machine, bus, port] = Package(folder)
         return written[machine, bus, port]
 
@@ -149,6 +151,14 @@ def test_a_command_that_the_registers_refuse_fails_the_testbench(own):
     path = package.folder / "testbench" / "commands.hex"
     first, *rest = path.read_text().splitlines()
     path.write_text("\n".join((f"{0x5b:08x}{first[8:]}", *rest)) + "\n")
+    assert "FAIL: a command was not taken" in icarus(package)
+
+
+def test_a_register_that_tells_of_another_machine_fails_the_testbench(own):
+    package = own("nano", port="axi4lite")
+    path = package.folder / "testbench" / "settings.hex"
+    array = next(line for line in path.read_text().splitlines() if line.endswith("array"))
+    path.write_text(path.read_text().replace(array, f"{array[:13]}{int(array[13], 16) ^ 1}{array[14:]}"))
     assert "FAIL: a command was not taken" in icarus(package)
 
 
@@ -286,6 +296,7 @@ def test_readme_has_every_port_and_every_file(packages, bus, port):
     assert any(name.startswith("wb_") for *_, name, _ in ports) == (bus == "wishbone")
     assert any(name.startswith("xif_") for *_, name, _ in ports) == (port == "cvxif")
     assert any(name.startswith("s_axi_") for *_, name, _ in ports) == (port == "axi4lite")
+    assert any(name.startswith("window") for *_, name, _ in ports) == (port == "cvxif")
 
 
 def test_windows_are_packed_as_the_gateware_has_them():
@@ -334,6 +345,11 @@ def test_core_wants_axi4(tmp_path):
 def test_core_wants_its_own_port(tmp_path):
     with pytest.raises(InputError, match=r"--with-core .*cvxif.*'axi4lite'"):
         write_verilog(NANO, tmp_path, port="axi4lite", with_core=True)
+
+
+def test_windows_as_registers_want_the_port_that_has_registers(tmp_path):
+    with pytest.raises(InputError, match=r"--windows registers .*axi4lite.*'cvxif'"):
+        write_verilog(NANO, tmp_path, windows="registers")
 
 
 def test_folder_that_cannot_be_is_refused_before_the_work(tmp_path):

@@ -1,0 +1,51 @@
+"""What a machine's registers say of it, and what of that a program for it relies on."""
+
+from tilewright._version import __version__
+from tilewright.isa.command_port import PortRegister
+from tilewright.isa.extension import extension_of
+from tilewright.isa.machine import ARRAYS, INTEGRATION, UNITS, Machine
+from tilewright.isa.registers.host_registers import BY_HOST_REGISTER, CONSTANT, IDENTITY, PORT_VERSION
+
+__all__ = ["capability", "required"]
+
+_SET_BY_SYSTEM = {"erasure", "watchdog", "prot"}
+"""Fields of ``options`` that suit a machine to its system, and no program relies on: `isa.machine.INTEGRATION`."""
+
+assert len(_SET_BY_SYSTEM) == len(INTEGRATION)
+
+
+def capability(machine: Machine) -> dict[str, int]:
+    """Return the value of each register of ``CONSTANT``, by name."""
+    major, minor, patch = (int(number) for number in __version__.split(".")[:3])
+    extension = extension_of(machine)
+    sizes = {name: getattr(machine, name).bit_length() - 1
+             for register in ("array", "buffers") for name in _fields(register) if name != "kind"}
+    values: dict[str, int | dict[str, int]] = {
+        "identity": IDENTITY,
+        "version": {"port": PORT_VERSION, "patch": patch, "minor": minor, "major": major},
+        "array": {**sizes, "kind": list(ARRAYS).index(machine.array)},
+        "buffers": sizes,
+        "options": {**{name: int(getattr(machine, name)) for name in UNITS}, "erasure": machine.erasure,
+                    "watchdog": max(machine.watchdog_cycles.bit_length() - 1, 0), "prot": machine.axi_prot},
+        "extension": 0 if extension is None else int(extension.digest[:8] or "0", 16),
+    }
+    return {name: _packed(BY_HOST_REGISTER[name], values[name]) for name in CONSTANT}
+
+
+def required(machine: Machine) -> dict[str, tuple[int, int]]:
+    """Return mask and value of each register of ``CONSTANT`` that a program for ``machine`` relies on, by name."""
+    masks = dict.fromkeys(CONSTANT, 0xffff_ffff)
+    masks["version"] = BY_HOST_REGISTER["version"].field("port").mask
+    for name in _SET_BY_SYSTEM:
+        masks["options"] &= ~BY_HOST_REGISTER["options"].field(name).mask
+    return {name: (masks[name], value & masks[name]) for name, value in capability(machine).items()}
+
+
+def _fields(register: str) -> list[str]:
+    return [field.name for field in BY_HOST_REGISTER[register].fields]
+
+
+def _packed(register: PortRegister, value: int | dict[str, int]) -> int:
+    if isinstance(value, int):
+        return value
+    return sum(value[field.name] << field.low for field in register.fields)
