@@ -79,7 +79,7 @@ DOORS = {
     "matplotlib": ("bench/pictures",),
     "numpy": ("isa/semantics", "models", "tools", "compiler", "sim", "energy", "runtime", "hardware", "bench", "cli",
               "examples"),
-    "onnx": ("bench/toolchains", "compiler/control", "compiler/normal", "compiler/onnx",
+    "onnx": ("bench/toolchains", "compiler/control", "compiler/normal", "compiler/onnx", "compiler/pulp",
              "compiler/stream", "compiler/tflite/graph_builder.py", "compiler/tflite/tflite_reader.py", "examples",
              "compiler/graph/value_tables.py", "models", "runtime/onnx_backend.py", "runtime/quantise",
              "runtime/oracle"),
