@@ -41,6 +41,7 @@ from tilewright.isa.extension import extension_of
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import AddressWindow
 from tilewright.isa.program import Call, Function, Issue, Program
+from tilewright.isa.rows.row_norm import RowNorm
 
 __all__ = [
     "Compiled", "compile_file", "compile_layers", "compile_model", "emit_artefact", "emit_elf", "fit_network",
@@ -243,7 +244,8 @@ def layer_comment(plan: LayerPlan) -> str:
     kernel += f", {layer.groups} groups" if layer.groups > 1 and layer.kind == "conv" else ""
     kernel += f", plus {layer.residual.tensor}" if layer.residual else ""
     kernel += ", value table" if layer.table is not None else ""
-    kernel += ", softmax of each pixel's channels" if layer.rows is not None else ""
+    kernel += "" if layer.rows is None else ", normalisation of each pixel's channels" if isinstance(
+        layer.rows, RowNorm) else ", softmax of each pixel's channels"
     kernel += f", max pool {layer.pool.kernel[0]}x{layer.pool.kernel[1]}" if layer.pool else ""
     return "\n".join((
         ", ".join(layer.onnx_nodes) or layer.name,

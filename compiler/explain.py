@@ -16,6 +16,7 @@ from tilewright.compiler.plan.roofline import layer_roofline
 from tilewright.compiler.schedule.chaining import computed_together, may_stay_on_chip
 from tilewright.compiler.tensor_lives import TensorLife, tensor_lives
 from tilewright.isa.machine import Machine
+from tilewright.isa.rows.row_norm import RowNorm
 
 __all__ = ["Explanation", "LayerExplanation", "explain", "explain_layers", "fused"]
 
@@ -236,7 +237,7 @@ def fused(layer: Layer) -> tuple[str, ...]:
     if layer.table is not None:
         found.append("table")
     if layer.rows is not None:
-        found.append("softmax")
+        found.append("normalisation" if isinstance(layer.rows, RowNorm) else "softmax")
     if layer.pool and layer.kind != "pass":
         kernel, strides = layer.pool.kernel, layer.pool.strides
         found.append(f"max pool {kernel[0]}x{kernel[1]} / {strides[0]}")

@@ -226,12 +226,21 @@ INSTRUCTIONS = (
                                    "first, whatever its scale; excludes `residual`, `pooled` and `table`, and needs "
                                    "no clamp")),
                 _ACT),
-        Variant("rows", 1, "post", "softmax of rows of the result buffer, in place, by the value tables as one table "
-                                   "of 256 words of 32 bits",
-                (_RESULT, Field("length", 12, "bytes of a row; 1..4095")),
-                (Field("rows", 16, "rows, one behind the other; 1..65535"),), _ACT),
-        Variant("set_rows", 2, "post", "how many levels of the result of act.rows stand for 1: mantissa * 2**-shift",
+        Variant("rows", 1, "post", "softmax or normalisation of rows of the result buffer, in place, by the value "
+                                   "tables as one table of 256 words of 32 bits",
+                (_RESULT, Field("length", 12, "bytes of a row; 1..4095, with `norm` at most 512")),
+                (Field("rows", 16, "rows, one behind the other; 1..65535"),
+                 Field("norm", 1, "normalise by mean and deviation, as act.set_norm says")), _ACT),
+        Variant("set_rows", 2, "post", "scale of act.rows, mantissa * 2**-shift: how many levels of the result stand "
+                                       "for 1, or for a gain of 1",
                 (Field("mantissa", 24, "its top bit is set"), Field("shift", 6, ""))),
+        Variant("set_norm", 3, "post", "numbers of an act.rows with `norm`: isa.rows.row_norm",
+                (Field("extra", 32, "is added to n**2 times the variance"),),
+                (Field("offset", 17, "what is taken from n x without `centred`", signed=True),
+                 Field("parameter_base", 12, "channel of the parameter buffer where gains and shifts begin; a multiple "
+                                             "of post_lanes"),
+                 Field("centred", 1, "the sum of a row is taken from n x"),
+                 Field("fine", 1, "a root has 10 binary digits behind the point, not 8"))),
         Variant("set_output", 4, "post", "shape of the output",
                 (Field("width", 12, "output columns before pooling"),
                  Field("pixel_step", 12, "bytes between pixels in the result buffer")),

@@ -24,6 +24,7 @@ _VARIANTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("ldw", "table"): ("value_tables",),
     ("act", "rows"): ("value_tables", "row_unit"),
     ("act", "set_rows"): ("value_tables", "row_unit"),
+    ("act", "set_norm"): ("value_tables", "row_unit"),
     ("act", "set_residual_scale"): ("residual_adder",),
     ("act", "set_residual_offset"): ("residual_adder",),
     ("pool", "window"): ("max_pooling",),

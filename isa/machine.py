@@ -75,7 +75,7 @@ UNITS = {
     "max_pooling": "max pooling behind requantisation",
     "whole_sums": "sums of 32 bits themselves, in place of values",
     "chaining": "results go back to the activation buffer",
-    "row_unit": "softmax of rows in the result buffer, through value tables and requantisation",
+    "row_unit": "softmax and normalisation of rows in the result buffer, through value tables and requantisation",
 }
 """Units that a machine may leave out, and what each does. `Machine` has a field of truth for each."""
 

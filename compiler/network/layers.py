@@ -30,6 +30,7 @@ from tilewright.isa.extension import BufferUnit, PostStage
 from tilewright.isa.machine import SUM_BYTES
 from tilewright.isa.numerics import ResidualSettings
 from tilewright.isa.program import DTYPES
+from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.rows.row_softmax import RowSoftmax
 
 __all__ = [
@@ -267,7 +268,7 @@ class Layer:
     stage: StageUse | None = None
     unit: UnitUse | None = None
     pool: MaxPooling | None = None
-    rows: RowSoftmax | None = None
+    rows: RowSoftmax | RowNorm | None = None
     table_first: bool = False
     whole: bool = False
     also: tuple[str, ...] = ()

@@ -26,8 +26,9 @@ from tilewright.compiler.network.layers import (
 )
 from tilewright.compiler.network.operands import Values
 from tilewright.isa.machine import TILE_BYTES
+from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.rows.row_softmax import RowSoftmax
-from tilewright.isa.semantics.act_rows import softmax_rows
+from tilewright.isa.semantics.act_rows import NormNumbers, norm_rows, softmax_rows
 
 __all__ = ["accumulate", "requantise", "residual_table", "run_core_layer", "run_layer", "run_network"]
 
@@ -127,14 +128,16 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None,
         y = layer.table[y.astype(np.int16) + 128]
     if layer.pool is not None:
         y = _max_pool(layer.pool, y)
-    return y if layer.rows is None else _softmax(layer.rows, y)
+    return y if layer.rows is None else _rewrite_rows(layer.rows, y)
 
 
-def _softmax(rows: RowSoftmax, y: np.ndarray) -> np.ndarray:
-    """Return the softmax of int8 (C, H, W) along the channels."""
+def _rewrite_rows(rows: RowSoftmax | RowNorm, y: np.ndarray) -> np.ndarray:
+    """Return the softmax or the normalisation of int8 (C, H, W) along the channels."""
     pixels = np.ascontiguousarray(y.transpose(1, 2, 0))
-    found = softmax_rows(pixels.reshape(-1, len(y)), np.array(rows.table, np.uint32), (rows.mantissa, rows.shift),
-                         (rows.zero_point, -128, 127))
+    levels, scale, clamp = pixels.reshape(-1, len(y)), (rows.mantissa, rows.shift), (rows.zero_point, rows.low,
+                                                                                    rows.high)
+    found = norm_rows(levels, NormNumbers.of(rows), scale, clamp) if isinstance(rows, RowNorm) else \
+        softmax_rows(levels, np.array(rows.table, np.uint32), scale, clamp)
     return found.reshape(pixels.shape).transpose(2, 0, 1)
 
 

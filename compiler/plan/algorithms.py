@@ -41,6 +41,7 @@ from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.plan.tiles import LayerAxis, axes
 from tilewright.isa.limits import MAX_KERNEL, MAX_PIXEL_BYTES, MAX_WINDOW_STRIDE
 from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.rows.row_norm import RowNorm
 
 __all__ = [
     "PAIR_BYTES", "Algorithm", "LoopNest", "Part", "algorithms", "forms", "kernel_runs", "loop_nest", "loop_nests",
@@ -127,6 +128,8 @@ class LoopNest:
         ``kernel_y`` turns, else ``""``.
     cuts : (int, int)
         Ranges into which the loops over rows and over columns are cut; each pair of them is a block.
+    gains : int
+        Channels of the parameter buffer for gains and shifts of rows, behind a block's own.
     """
 
     algorithm: Algorithm
@@ -144,6 +147,7 @@ class LoopNest:
     across: bool = False
     fold: str = ""
     cuts: tuple[int, int] = (1, 1)
+    gains: int = 0
 
     @property
     def steps(self) -> int:
@@ -179,7 +183,8 @@ def _unbounded_nest(layer: Layer, algorithm: Algorithm, machine: Machine) -> Loo
     kernel_y, kernel_x = layer.kernel
     if algorithm is Algorithm.POOL:
         return LoopNest(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=machine.lane_runs,
-                        seen=machine.lanes, group_step=machine.lanes, overread=machine.lane_runs * TILE_BYTES - 1)
+                        seen=machine.lanes, group_step=machine.lanes, overread=machine.lane_runs * TILE_BYTES - 1,
+                        gains=len(layer.rows.gains) if isinstance(layer.rows, RowNorm) else 0)
     if algorithm is Algorithm.WINOGRAD:
         return _winograd_nest(layer, machine)
     inputs_each, outputs_each = channels // layer.groups, outputs // layer.groups

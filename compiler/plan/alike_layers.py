@@ -12,6 +12,7 @@ from tilewright.compiler.plan.algorithms import alike, forms
 from tilewright.compiler.plan.planner import LayerPlan, plan_chained, plan_layer
 from tilewright.compiler.plan.problem import OnChip
 from tilewright.isa.machine import Machine
+from tilewright.isa.rows.row_norm import RowNorm
 
 __all__ = ["MOST_PLANS", "geometry", "plan_chained_once", "plan_once"]
 
@@ -35,7 +36,7 @@ def geometry(layer: Layer) -> Hashable:
     """Return the properties that layers with the same plan have in common."""
     return (*(getattr(layer, name) for name in _GEOMETRY), layer.weights is None, layer.residual is None,
             layer.factor is None, layer.factor is not None and bool(layer.factor.parameters), layer.table is None,
-            layer.rows is None,
+            layer.rows is None, len(layer.rows.gains) if isinstance(layer.rows, RowNorm) else 0,
             alike(layer), layer.weights.tobytes() if layer.weights is not None and len(layer.weight_parts) > 1 else b"")
 
 

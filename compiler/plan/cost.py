@@ -24,6 +24,7 @@ from tilewright.compiler.plan.footprint import (
 from tilewright.compiler.plan.problem import Problem, Tiling, turns_round
 from tilewright.compiler.plan.tiles import Tile, block_rows, strip, whole_tile
 from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.rows.row_norm import RowNorm
 
 __all__ = [
     "HANDOVER", "TURNAROUND", "Cost", "Room", "Transfers", "array_cycles", "compute_cycles", "input_cycles",
@@ -38,7 +39,7 @@ Chosen by trial on the fast engine, of 0, 4, 6, 8, 12, 20 and 30: for LeNet-5 (b
 sizes), and ResNet50 at 64x64 (base, large), 8 beats 30 everywhere, by 3 % on the smallest and 0.01 % on the largest.
 """
 
-_ROW_CYCLES, _ROWS_OVERHEAD = 25, 80
+_ROW_CYCLES, _NORM_CYCLES, _ROWS_OVERHEAD = 25, 40, 80
 """Of a row of few elements, and of the first and last row of a step, on `base`; lanes change them by a cycle or two."""
 
 _RUN_OVERHEAD = 1
@@ -95,14 +96,15 @@ def post_cycles(tiles: int, groups: int, layer: Layer, nest: LoopNest, machine: 
 
 
 def row_cycles(pixels: int, layer: Layer, machine: Machine) -> int:
-    """Return the cycles in which so many pixels' channels become their softmax: two passes, and a division under them.
+    """Return the cycles in which so many pixels' channels are rewritten as rows: two passes, and a division under them.
 
     The post-processing of the step's sums comes before. Source: ``rtl.post.row_unit``.
     """
     if layer.rows is None:
         return 0
     passes = 2 * -(-layer.out_shape[0] // machine.post_lanes)
-    return pixels * max(passes, _ROW_CYCLES) + passes + _ROWS_OVERHEAD
+    least = _NORM_CYCLES if isinstance(layer.rows, RowNorm) else _ROW_CYCLES
+    return pixels * max(passes, least) + passes + _ROWS_OVERHEAD
 
 
 def compute_cycles(problem: Problem, tile: Tile, block: WeightBlock) -> int:

@@ -14,9 +14,9 @@ from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 
 __all__ = [
     "REGIONS", "TOKEN_WORDS", "Stretch", "WeightBlock", "WeightBlocks", "block_sizes", "block_words",
-    "blocked_row_step", "can_stay", "held_bytes", "input_bytes", "linear_row_step", "pair_words", "parameter_channels",
-    "parameter_unit", "part_bytes", "resident_parameters", "resident_words", "result_bytes", "ring_space",
-    "table_bytes", "tiles_held", "usable_words", "weight_words",
+    "blocked_row_step", "can_stay", "gains_start", "held_bytes", "input_bytes", "linear_row_step", "pair_words",
+    "parameter_channels", "parameter_unit", "part_bytes", "resident_parameters", "resident_words", "result_bytes",
+    "ring_space", "table_bytes", "tiles_held", "usable_words", "weight_words",
 ]
 
 TOKEN_WORDS = 8
@@ -181,8 +181,19 @@ def block_words(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
 def parameter_channels(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
     """Return the channels whose parameters are loaded for ``block``; if all are alike, those of a lane group.
 
-    With pairs of channels conv23 takes as many as lane groups have for each pixel of a tile.
+    Behind them are gains and shifts of rows. With pairs of channels conv23 takes as many as lane groups have for each
+    pixel of a tile.
     """
+    return (gains_start(block, nest, machine) + nest.gains) if nest.gains else _own_channels(block, nest, machine)
+
+
+def gains_start(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
+    """Return the channel, from a block's first parameters on, where gains and shifts of rows begin: a lane group's."""
+    own = _own_channels(block, nest, machine)
+    return own + -own % machine.lanes
+
+
+def _own_channels(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
     if nest.winograd and machine.pairs_channels:
         return machine.channel_parameters * machine.lanes * block.groups
     return machine.lanes if nest.across else block.channels

@@ -280,7 +280,7 @@ def candidates(problem: Problem) -> Iterator[LayerPlan]:
 def _may_store_beside(problem: Problem, columns: int) -> bool:
     """Tell whether results of narrower tiles may be stored while post-processing works on the next, those of this not.
 
-    Others than the softmax of rows are bound by the array, and wide tiles suit it.
+    Others than rows are bound by the array, and wide tiles suit it.
     """
     least = columns * problem.layer.out_shape[0]
     return problem.layer.rows is not None and _TILES_BESIDE * least > problem.machine.result_bytes
@@ -298,7 +298,7 @@ def _block_sizes(problem: Problem) -> list[tuple[int, int]]:
     layer, nest, machine = problem.layer, problem.nest, problem.machine
     total = -(-layer.conv_shape[0] // machine.lanes)
     usable = usable_words(machine)
-    parameters = machine.parameter_channels // (machine.channel_parameters if nest.winograd else 1)
+    parameters = (machine.parameter_channels - nest.gains) // (machine.channel_parameters if nest.winograd else 1)
     most = min(total, min(parameters, MAX_BLOCK_CHANNELS) // machine.lanes)
     lengths = {-(-total // n) for n in range(1, total + 1)} | {most}
     if nest.section:

@@ -442,7 +442,7 @@ class ProgramScheduler:
         self.emit(step.layer, chain(sums, results) if not block.beyond else in_stretches(
             computed, tile, there, self.machine, list(sums), list(results)))
         if plan.layer.rows is not None:
-            self.emit(step.layer, commands.normalise(plan.layer, tile, self.required(table, "table"), region))
+            self.emit(step.layer, commands.normalise(plan, tile, block, self.machine, parameters, table, region))
         for feed in plan.chip.feeds:
             reader = step.layer + feed.ahead
             if reader in self.late:

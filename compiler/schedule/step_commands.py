@@ -11,7 +11,14 @@ from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import Layer, UnitUse
 from tilewright.compiler.network.layout import Layout
 from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm
-from tilewright.compiler.plan.footprint import WeightBlock, blocked_row_step, input_bytes, linear_row_step, pair_words
+from tilewright.compiler.plan.footprint import (
+    WeightBlock,
+    blocked_row_step,
+    gains_start,
+    input_bytes,
+    linear_row_step,
+    pair_words,
+)
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, axes, block_rows
 from tilewright.compiler.schedule.accesses import Access
@@ -20,6 +27,7 @@ from tilewright.compiler.schedule.weight_image import Span
 from tilewright.isa.extension import stage_of
 from tilewright.isa.limits import MAX_BURST_WORDS, MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
+from tilewright.isa.rows.row_norm import RowNorm
 
 __all__ = [
     "Draft", "ResultRuns", "behind", "chunks_of", "compute", "early", "finish", "kernel_steps", "load_input",
@@ -363,15 +371,22 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, pa
                 tuple(accesses))
 
 
-def normalise(layer: Layer, tile: Tile, table: Region, results: Region) -> Iterator[Draft]:
-    """Yield the commands that make of a step's results the softmax of each pixel's channels."""
-    rows, (channels, _, _) = layer.rows, layer.out_shape
+def normalise(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, parameters: Region,
+              table: Region | None, results: Region) -> Iterator[Draft]:
+    """Yield the commands that make of a step's results the softmax or the normalisation of each pixel's channels."""
+    rows, (channels, _, _) = plan.layer.rows, plan.layer.out_shape
     assert rows is not None
-    yield Draft("act", "set_clamp", {"zero_point": rows.zero_point, "low": -128, "high": 127})
+    assert table is not None
+    norm, gains = isinstance(rows, RowNorm), parameters.start + gains_start(block, plan.nest, machine)
+    yield Draft("act", "set_clamp", {"zero_point": rows.zero_point, "low": rows.low, "high": rows.high})
     yield Draft("act", "set_rows", {"mantissa": rows.mantissa, "shift": rows.shift})
+    if isinstance(rows, RowNorm):
+        yield Draft("act", "set_norm", {"extra": rows.extra, "offset": rows.offset, "parameter_base": gains,
+                                        "centred": int(rows.centred), "fine": int(rows.fine)})
     yield Draft("act", "rows", {"base": results.start, "length": channels,
-                                "rows": len(tile.rows.out) * len(tile.columns.out)},
+                                "rows": len(tile.rows.out) * len(tile.columns.out), "norm": int(norm)},
                 (Access("table", table.start, table.stop),
+                 *([Access("parameters", 8 * gains, 8 * (gains + channels))] if norm else ()),
                  Access("results", results.start, results.stop, write=True)))
 
 

@@ -10,10 +10,11 @@ from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.memory_map import MemoryPlan
 from tilewright.compiler.plan.algorithms import Algorithm, LoopNest, kernel_runs, seen_kernels
-from tilewright.compiler.plan.footprint import WeightBlock, parameter_channels
+from tilewright.compiler.plan.footprint import WeightBlock, gains_start, parameter_channels
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
+from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.semantics.inner_product import fold_run_eta, fold_tile_eta
 
 __all__ = [
@@ -85,6 +86,9 @@ def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[byte
                 first = 8 * block.first_channel * (machine.channel_parameters if by_pixel else 1)
                 chosen = parameters[:8] * machine.lanes if plan.nest.across \
                     else parameters[first:first + 8 * parameter_channels(block, plan.nest, machine)]
+                if isinstance(plan.layer.rows, RowNorm):
+                    chosen = chosen.ljust(8 * gains_start(block, plan.nest, machine), b"\0")
+                    chosen += np.array(plan.layer.rows.parameters, "<u8").tobytes()
             layer_places.append(BlockImage(append(words), append(ninth), append(chosen), table))
         places[layer] = tuple(layer_places)
     return b"".join(parts), places
@@ -250,7 +254,7 @@ def pack_parameters(layer: Layer, bias: _Int32) -> bytes:
 
 
 def _pack_table(layer: Layer) -> bytes:
-    """Return the value table, a byte for each int8 value from -128 on, or a word for each exponential of rows.
+    """Return the value table, a byte for each int8 value from -128 on, or the words of rows.
 
     Raises
     ------

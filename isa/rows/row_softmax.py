@@ -57,7 +57,7 @@ class RowSoftmax:
         256 exponentials, by how many levels an element is below the largest.
     mantissa, shift : int
         How many levels stand for 1, as :func:`isa.numerics.pack_scale` gives it.
-    zero_point : int
+    zero_point, low, high : int
         int8, of the result.
     """
 
@@ -65,6 +65,8 @@ class RowSoftmax:
     mantissa: int
     shift: int
     zero_point: int = -128
+    low: int = -128
+    high: int = 127
 
     @classmethod
     @lru_cache(maxsize=64)

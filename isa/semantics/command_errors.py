@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from tilewright.errors import SimulationError
 from tilewright.isa.encoding import SEMAPHORE_WIDTH
+from tilewright.isa.rows.row_norm import MAX_NORM_LENGTH
 
 __all__ = [
     "CommandError", "HeldSumsMissingError", "HeldTilesError", "OutsideBufferError", "PartialPixelError",
-    "ResidualPooledError", "RowTableError", "SemaphoreEmptyError", "SemaphoreOverflowError", "SettingMissingError",
-    "Shape", "SumsMismatchError", "SumsMissingError", "UnalignedWeightsError", "UnitMissingError", "ZeroOperandError",
-    "ZeroSettingError",
+    "ResidualPooledError", "RowNormError", "RowTableError", "SemaphoreEmptyError", "SemaphoreOverflowError",
+    "SettingMissingError", "Shape", "SumsMismatchError", "SumsMissingError", "UnalignedWeightsError",
+    "UnitMissingError", "ZeroOperandError", "ZeroSettingError",
 ]
 
 Shape = tuple[int, ...]
@@ -173,6 +174,19 @@ class ResidualPooledError(CommandError):
 
     def __str__(self) -> str:
         return "must not have residual and pooled together"
+
+
+@dataclass
+class RowNormError(CommandError):
+    """A command normalises rows that are too long, or whose spread the root has no digits for."""
+
+    length: int
+    spread: int = 0
+
+    def __str__(self) -> str:
+        if not self.spread:
+            return f"must normalise rows of at most {MAX_NORM_LENGTH} bytes, not {self.length}"
+        return f"must find spreads that leave a root of 24 bits in rows of {self.length}, not {self.spread}"
 
 
 @dataclass

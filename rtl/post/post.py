@@ -292,6 +292,7 @@ class PostUnit(Component):
             ("act", "set_residual_scale", scale, ~walking & drained),
             ("act", "set_residual_offset", offset, ~walking & drained),
             ("act", "set_rows", None if self._rows is None else self._rows.settings, ~walking & drained),
+            ("act", "set_norm", None if self._rows is None else self._rows.norms, ~walking & drained),
         )
         for mnemonic, variant, target, allowed in settings:
             if lacks(self.machine, mnemonic, variant) is not None:
@@ -399,7 +400,11 @@ class PostUnit(Component):
         arrived = Arrived()
         for stage in range(self.value_latency - MaxPoolUnit.VALUE + 1):
             if stage == self.sums_latency - ParameterBuffer.LATENCY:
-                m.d.comb += [parameters.read.valid.eq(pipe.valid & pipe.fresh), parameters.read.payload.eq(pipe.index)]
+                asks = pipe.valid & pipe.fresh
+                if self._rows is None:
+                    m.d.comb += [parameters.read.valid.eq(asks), parameters.read.payload.eq(pipe.index)]
+                else:
+                    self._rows.parameters(m, parameters, asks, pipe.index)
             if stage == self.sums_latency:
                 if self._rows is not None:
                     pipe, arrived.rows = self._rows.join(m, pipe, staged=self._stage is not None), self._rows.unit.o

@@ -6,8 +6,10 @@ from amaranth.lib.wiring import PureInterface
 
 from tilewright.isa.machine import Machine
 from tilewright.isa.numerics import MANTISSA_BITS
+from tilewright.isa.rows.row_norm import GAIN_BITS
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
-from tilewright.rtl.post.row_unit import RowUnit
+from tilewright.rtl.post.parameter_buffer import ParameterBuffer
+from tilewright.rtl.post.row_unit import NORM_SETTINGS, RowUnit
 from tilewright.rtl.post.value_table import ValueTables
 from tilewright.rtl.stream.commands import flag, is_command, views
 from tilewright.rtl.stream.stages import Pipeline, flow
@@ -27,6 +29,7 @@ class RowStage:
     ----------
     unit : RowUnit
     settings : Signal of ROW_SETTINGS
+    norms : Signal of NORM_SETTINGS
     active : Signal
         Post-processing is the unit's.
     """
@@ -35,9 +38,11 @@ class RowStage:
         self._machine = machine
         m.submodules.rows = self.unit = RowUnit(machine)
         self.settings = Signal(ROW_SETTINGS, name="row_settings")
+        self.norms = Signal(NORM_SETTINGS, name="norm_settings")
         self.active = Signal(name="rows_active")
         self._signals = Signal(2, name="row_signals")
-        m.d.comb += [self.unit.mantissa.eq(self.settings.mantissa), self.unit.shift.eq(self.settings.shift)]
+        m.d.comb += [self.unit.mantissa.eq(self.settings.mantissa), self.unit.shift.eq(self.settings.shift),
+                     self.unit.norms.eq(self.norms)]
 
     def take(self, m: Module, commands: PureInterface, allowed: Value) -> Signal:
         """Start on an act.rows at the head of ``commands`` once that is ``allowed``; return whether it is taken."""
@@ -46,7 +51,7 @@ class RowStage:
         m.d.sync += seen.eq(commands.valid & is_command(head, "act", "rows") & ~start)
         first, second = views(head, "act", "rows")
         m.d.comb += [start.eq(seen & allowed), unit.start.eq(start), unit.base.eq(first.base),
-                     unit.length.eq(first.length), unit.rows.eq(second.rows)]
+                     unit.length.eq(first.length), unit.rows.eq(second.rows), unit.norm.eq(second.norm)]
         with m.If(start):
             m.d.sync += [
                 self.active.eq(1),
@@ -63,6 +68,16 @@ class RowStage:
             self.unit.data.eq(buffer.post_data.as_value()),
         ]
         return both
+
+    def parameters(self, m: Module, parameters: ParameterBuffer, valid: Value, index: Value) -> None:
+        """Read gains and shifts for the unit, or the parameters of vector ``index`` where that is ``valid``."""
+        ask, lanes = self.unit.ask, range(self._machine.post_lanes)
+        m.d.comb += [
+            parameters.read.valid.eq(valid | ask.valid),
+            parameters.read.payload.eq(Mux(self.active, ask.payload, index)),
+            *(self.unit.gains[lane].eq(parameters.data[lane].bias[:GAIN_BITS].as_signed()) for lane in lanes),
+            *(self.unit.shifts[lane].eq(parameters.data[lane].mantissa[:GAIN_BITS].as_signed()) for lane in lanes),
+        ]
 
     def look_up(self, m: Module, tables: ValueTables, valid: Value, values: Value) -> None:
         """Look up the unit's entries, or ``values`` where they are ``valid``."""

@@ -1,4 +1,4 @@
-"""Softmax of rows in the result buffer: passes over rows in turn, through the value tables and the requantisers.
+"""Rows of the result buffer, softmax or normalised: passes in turn, through the value tables and the requantisers.
 
 A row takes three passes: its largest element, the sum of its entries, its results. Rows take turns::
 
@@ -11,11 +11,14 @@ In a round the first pass reads a row from the result buffer, finds its largest 
 and adds the entries of the row kept before, which is read in the same cycles. The second pass reads the row before that
 again and looks up its entries, which leave as sums of the array do, with the factor of the row as their scale.  So the
 division by a row's sum (`RowFactor`) goes on during the passes of others, and the buffer is read twice for each row.
+
+A normalisation takes the same passes, as if every row's largest element were 0: the table has the squares to add and
+n times the elements, the division waits for a root (`RowSpread`), and two products an element stand before a result.
 """
 
 from dataclasses import dataclass
 
-from amaranth import Const, Module, Mux, Signal, Value, signed
+from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
@@ -24,13 +27,31 @@ from amaranth.utils import exact_log2
 from tilewright.isa.limits import MAX_ROW_LENGTH, MAX_ROWS_AT_ONCE
 from tilewright.isa.machine import Machine
 from tilewright.isa.numerics import MANTISSA_BITS
+from tilewright.isa.rows.row_norm import (
+    GAIN_BITS,
+    MAX_NORM_LENGTH,
+    PRODUCT_BITS,
+    ROOT_BITS,
+    ROOT_PLACES,
+    SHIFT_PLACES,
+    SPREAD_BITS,
+    SQUARE_BITS,
+    SUM_PLACES,
+)
 from tilewright.isa.rows.row_softmax import ENTRY_BITS
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 from tilewright.rtl.post.row_factor import RowFactor
+from tilewright.rtl.post.row_spread import SUM_BITS, RowSpread
 from tilewright.rtl.post.value_table import ValueTables
 from tilewright.rtl.stream.stages import Pipeline, flow
 
-__all__ = ["RowUnit", "row_values"]
+__all__ = ["NORM_SETTINGS", "RowUnit", "row_values"]
+
+NORM_SETTINGS = StructLayout({"extra": SPREAD_BITS, "offset": signed(PRODUCT_BITS), "parameter_base": 12,
+                              "centred": 1, "fine": 1})
+"""Operands of ``act.set_norm``."""
+
+WORD_BITS = SQUARE_BITS + PRODUCT_BITS
 
 
 def row_values(machine: Machine) -> StructLayout:
@@ -38,7 +59,7 @@ def row_values(machine: Machine) -> StructLayout:
     lanes = machine.post_lanes
     return StructLayout({
         "address": exact_log2(machine.result_bytes), "count": range(lanes + 1), "final": 1,
-        "entries": ArrayLayout(ENTRY_BITS, lanes), "mantissa": MANTISSA_BITS, "shift": 7})
+        "entries": ArrayLayout(signed(WORD_BITS), lanes), "mantissa": MANTISSA_BITS, "shift": 7})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +80,13 @@ class _Walk:
 
 
 class RowUnit(Component):
-    """Normalise ``rows`` rows of ``length`` bytes that lie one behind the other, in place; see `isa.rows.row_softmax`.
+    """Rewrite ``rows`` rows of ``length`` bytes that lie one behind the other; see `isa.rows`.
 
     Rate: a row of v vectors of ``post_lanes`` bytes every 2 v cycles, but not more often than ``granted_of`` says;
     no time depends on data. Nothing is held up: whoever starts the unit sees to it that nobody else reads the buffer
     or the tables, or gives values to the requantisers, until ``busy`` is low.
     Latency: the first step comes a cycle behind ``start``; a vector's results are at ``o`` ``latency_of`` cycles
-    behind their step.
+    behind their step, and ``NORM_STAGES`` more in a normalisation.
 
     Parameters
     ----------
@@ -73,10 +94,10 @@ class RowUnit(Component):
 
     Attributes
     ----------
-    start, base, length, rows : In
+    start, base, length, rows, norm : In
         Begin; taken with ``start``.
-    mantissa, shift : In
-        How many levels stand for 1; must not change while the unit is busy.
+    mantissa, shift, norms : In
+        How many levels stand for 1, `NORM_SETTINGS`; must not change while the unit is busy.
     busy : Out
         From the cycle behind ``start`` until the last results are at ``o``.
     read : flow
@@ -87,6 +108,10 @@ class RowUnit(Component):
         Entries that are asked of the value tables, as words.
     entries : In
         They, `ValueTables.LATENCY` cycles later.
+    ask : flow
+        Index of a vector of gains and shifts.
+    gains, shifts : In
+        They, `ParameterBuffer.LATENCY` cycles later.
     looked_up : Out
         How many of them count, in the cycle of ``index``.
     o : flow
@@ -95,6 +120,9 @@ class RowUnit(Component):
 
     SETTLING = 3
     """From the last step that reads a row first to the next that reads it where it is kept."""
+
+    NORM_STAGES = 3
+    """From the entries of a normalisation to its results: difference, products, sum."""
 
     def __init__(self, machine: Machine) -> None:
         self.lanes = machine.post_lanes
@@ -106,13 +134,18 @@ class RowUnit(Component):
             "base": In(self.address_bits),
             "length": In(range(MAX_ROW_LENGTH + 1)),
             "rows": In(range(MAX_ROWS_AT_ONCE + 1)),
+            "norm": In(1),
             "mantissa": In(MANTISSA_BITS),
             "shift": In(7),
+            "norms": In(NORM_SETTINGS),
             "busy": Out(1),
             "read": Out(flow(StructLayout({"address": self.address_bits, "count": range(self.lanes + 1)}))),
             "data": In(ArrayLayout(signed(8), self.lanes)),
             "index": Out(flow(ArrayLayout(8, self.lanes))),
-            "entries": In(ArrayLayout(ENTRY_BITS, self.lanes)),
+            "entries": In(ArrayLayout(WORD_BITS, self.lanes)),
+            "ask": Out(flow(range(machine.parameter_channels // self.lanes))),
+            "gains": In(ArrayLayout(signed(GAIN_BITS), self.lanes)),
+            "shifts": In(ArrayLayout(signed(GAIN_BITS), self.lanes)),
             "looked_up": Out(range(self.lanes + 1)),
             "o": Out(flow(self.layout)),
         })
@@ -131,13 +164,17 @@ class RowUnit(Component):
     def granted_of(machine: Machine) -> int:
         """Return the cycles from the last addition's step to the first in which results by its factor may begin.
 
-        The factor stands by the time that they need it.
+        The factor stands by the time that they need it. A normalisation takes `RowSpread.CYCLES` more.
         """
         return exact_log2(machine.post_lanes) + RowFactor.CYCLES + 3
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.factor = factor = RowFactor()
+        m.submodules.spread = spread = RowSpread()
+        self._normalises, self._length = Signal(), Signal(range(MAX_NORM_LENGTH + 1), reset_less=True)
+        with m.If(self.start):
+            m.d.sync += [self._normalises.eq(self.norm), self._length.eq(self.length)]
         latency = 1 + ResultBuffer.READ_LATENCY + self.depth + 2 + ValueTables.LATENCY
         granted = Signal()
         walk = self._walk(m, granted)
@@ -151,8 +188,8 @@ class RowUnit(Component):
         m.d.comb += self.read.valid.eq(pipe.valid & (pipe.second | pipe.finds))
         kept = self._keep(m, pipe)
         self._look_up(m, pipe, kept)
-        self._results(m, pipe, factor)
-        self._add(m, pipe, factor)
+        self._results(m, pipe, factor, spread)
+        self._add(m, pipe, factor, spread)
         return m
 
     def _walk(self, m: Module, granted: Signal) -> _Walk:
@@ -235,7 +272,7 @@ class RowUnit(Component):
         with m.If(pipe.valid & pipe.finds & (pipe.first | (tops[0] > best))):
             m.d.sync += best.eq(tops[0])
         with m.If(pipe.valid & pipe.adds & pipe.first):
-            m.d.sync += [reference.eq(best), before.eq(reference)]
+            m.d.sync += [reference.eq(Mux(self._normalises, 0, best)), before.eq(reference)]
         pipe.step()
         own = Mux(pipe.second & pipe.behind, before, reference)
         pipe.step(**{f"index_{lane}": (own - getattr(pipe, f"x_{lane}"))[:8] for lane in range(self.lanes)})
@@ -243,18 +280,29 @@ class RowUnit(Component):
         m.d.comb += [self.index.valid.eq(asks), self.looked_up.eq(Mux(asks, pipe.count, 0)),
                      *(self.index.payload[lane].eq(getattr(pipe, f"index_{lane}")) for lane in range(self.lanes))]
 
-    def _results(self, m: Module, pipe: Pipeline, factor: RowFactor) -> None:
-        """Give the entries of second passes on, with the factor of their row."""
+    def _results(self, m: Module, pipe: Pipeline, factor: RowFactor, spread: RowSpread) -> None:
+        """Give the entries of second passes on, or what is made of them, with the factor of their row."""
         for _ in range(ValueTables.LATENCY - 1):
             pipe.step()
-        mantissa, shift = Signal(MANTISSA_BITS, name="row_mantissa", reset_less=True), Signal(7, reset_less=True)
-        with m.If(pipe.valid & pipe.second & pipe.first):
-            m.d.sync += [mantissa.eq(factor.factor), shift.eq(self.shift + factor.places)]
+        begins = pipe.valid & pipe.second & pipe.first
+        centre = Signal.like(spread.centre, name="row_centre", reset_less=True)
+        with m.If(begins):
+            m.d.sync += centre.eq(spread.centre)
+        m.d.comb += [self.ask.valid.eq(pipe.valid & pipe.second & self._normalises),
+                     self.ask.payload.eq(self.norms.parameter_base[exact_log2(self.lanes):] + pipe.vector)]
         pipe.step()
+        norm, norm_begins = self._norm(m, pipe, centre, spread)
+        mantissa, shift = Signal(MANTISSA_BITS, name="row_mantissa", reset_less=True), Signal(7, reset_less=True)
+        with m.If(Mux(self._normalises, norm_begins, begins)):
+            m.d.sync += [mantissa.eq(factor.factor), shift.eq(self.shift + factor.places)]
         o, place = self.o.payload, Signal(self.address_bits, name="result_place", reset_less=True)
-        m.d.comb += [self.o.valid.eq(pipe.valid & pipe.second), o.address.eq(place), o.count.eq(pipe.count),
-                     o.final.eq(pipe.last & pipe.final), o.entries.eq(self.entries), o.mantissa.eq(mantissa),
-                     o.shift.eq(shift)]
+        m.d.comb += [
+            self.o.valid.eq(Mux(self._normalises, norm.valid, pipe.valid & pipe.second)), o.address.eq(place),
+            o.count.eq(Mux(self._normalises, norm.count, pipe.count)),
+            o.final.eq(Mux(self._normalises, norm.final, pipe.last & pipe.final)),
+            *(o.entries[lane].eq(Mux(self._normalises, getattr(norm, f"sum_{lane}"), self.entries[lane][:ENTRY_BITS]))
+              for lane in range(self.lanes)),
+            o.mantissa.eq(mantissa), o.shift.eq(shift)]
         with m.If(self.start):
             m.d.sync += [place.eq(self.base), self.busy.eq(1)]
         with m.Elif(self.o.valid):
@@ -262,16 +310,50 @@ class RowUnit(Component):
             with m.If(o.final):
                 m.d.sync += self.busy.eq(0)
 
-    def _add(self, m: Module, pipe: Pipeline, factor: RowFactor) -> None:
-        """Add up the entries of a row, and have its factor made of the sum."""
-        terms: list[Value] = [Mux(lane < pipe.count, self.entries[lane], 0) for lane in range(self.lanes)]
+    def _norm(self, m: Module, pipe: Pipeline, centre: Value, spread: RowSpread) -> tuple[Pipeline, Value]:
+        """Multiply differences from the centre by gains, shifts by the root, and add: `NORM_STAGES` stages.
+
+        Return them, and whether the results of a row begin a cycle later. Each stage takes what is a row's own as its
+        first vector comes there, since the last rows follow each other without a gap.
+        """
+        lanes, begins = range(self.lanes), pipe.valid & pipe.second & pipe.first
+        norm = Pipeline(m, pipe.valid & pipe.second & self._normalises, prefix="norm_", count=pipe.count,
+                        first=pipe.first, final=pipe.last & pipe.final)
+        root = Signal(ROOT_BITS, name="row_root", reset_less=True)
+        with m.If(begins):
+            m.d.sync += root.eq(spread.root)
+        norm.step(**{f"d_{lane}": self.entries[lane][SQUARE_BITS:].as_signed() - centre for lane in lanes})
+        norm.step(**{f"a_{lane}": getattr(norm, f"d_{lane}") * self.gains[lane] for lane in lanes},
+                  **{f"b_{lane}": self.shifts[lane] * root for lane in lanes})
+        begins = norm.valid & norm.first
+        norm.step(**{f"sum_{lane}": (getattr(norm, f"a_{lane}") + (getattr(norm, f"b_{lane}") >> SHIFT_PLACES)
+                                     >> SUM_PLACES)[:WORD_BITS].as_signed() for lane in lanes})
+        assert norm.depth == self.NORM_STAGES
+        return norm, begins
+
+    def _add(self, m: Module, pipe: Pipeline, factor: RowFactor, spread: RowSpread) -> None:
+        """Add up the entries of a row, or its elements below its squares, and have its factor made of the sum."""
+        low = 8 + self.depth    # bits of the sum of a vector's elements
+        squares = [Cat((getattr(pipe, f"x_{lane}") ^ 0x80)[:8], Const(0, self.depth), self.entries[lane][:SQUARE_BITS])
+                   for lane in range(self.lanes)]
+        terms: list[Value] = [Mux(lane < pipe.count, Mux(self._normalises, squares[lane],
+                                                         self.entries[lane][:ENTRY_BITS]), 0)
+                              for lane in range(self.lanes)]
         for level in range(self.depth):
             pipe.step(**{f"sum_{level}_{k}": a + b
                          for k, (a, b) in enumerate(zip(terms[::2], terms[1::2], strict=True))})
             terms = [getattr(pipe, f"sum_{level}_{k}") for k in range(len(terms) // 2)]
-        total = Signal(RowFactor.TOTAL_BITS, reset_less=True)
-        adds, more = pipe.valid & pipe.adds, Mux(pipe.first, 0, total) + terms[0]
+        total, elements = Signal(RowFactor.TOTAL_BITS, reset_less=True), Signal(SUM_BITS, reset_less=True)
+        adds, first, starts = pipe.valid & pipe.adds, pipe.first, Signal(name="sums_stand")
         with m.If(adds):
-            m.d.sync += total.eq(more)
-        m.d.sync += factor.start.eq(adds & pipe.last)
-        m.d.comb += [factor.total.eq(total), factor.mantissa.eq(self.mantissa)]
+            m.d.sync += total.eq(Mux(first, 0, total) + Mux(self._normalises, terms[0][low:], terms[0]))
+            with m.If(self._normalises):
+                m.d.sync += elements.eq(Mux(first, 0, elements) + terms[0][:low])
+        m.d.sync += starts.eq(adds & pipe.last)
+        m.d.comb += [
+            spread.start.eq(starts & self._normalises), spread.length.eq(self._length), spread.sum.eq(elements),
+            spread.squares.eq(total),
+            *(getattr(spread, name).eq(self.norms[name]) for name in ("extra", "offset", "centred", "fine")),
+            factor.start.eq(Mux(self._normalises, spread.done, starts)),
+            factor.total.eq(Mux(self._normalises, spread.root << ROOT_PLACES, total)),
+            factor.mantissa.eq(self.mantissa)]

@@ -7,7 +7,6 @@ from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, Machine
-from tilewright.isa.rows.row_softmax import ENTRY_BITS
 from tilewright.rtl.stream.stages import flow
 
 __all__ = ["ValueTables"]
@@ -40,8 +39,8 @@ class ValueTables(Component):
         Entry 128 + value of each, ``LATENCY`` cycles later; they stay until the next ones come.
     wide : In
         With a unit of rows: ``i`` are numbers of words. It must not change either.
-    words : list of `ENTRY_BITS`
-        The lower bits of these, likewise.
+    words : list of 32 bits
+        These, likewise.
     """
 
     LATENCY = 3
@@ -49,7 +48,7 @@ class ValueTables(Component):
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         values = ArrayLayout(8, machine.post_lanes)
-        words = {"wide": In(1), "words": Out(ArrayLayout(ENTRY_BITS, machine.post_lanes))}
+        words = {"wide": In(1), "words": Out(ArrayLayout(8 << WORD_BITS, machine.post_lanes))}
         super().__init__({
             "write": In(flow(StructLayout({"index": 16, "data": 8 * machine.bus_bytes}))),
             "slot": In(range(TABLE_SLOTS)),
@@ -99,7 +98,7 @@ class ValueTables(Component):
 
     def _choose_word(self, m: Module, lane: int, word: Value, place: Value, chosen: Value) -> None:
         """Choose a lane's word of 32 bits of a bus word."""
-        entry = Signal(ENTRY_BITS, name=f"entry_{lane}", reset_less=True)
+        entry = Signal(8 << WORD_BITS, name=f"entry_{lane}", reset_less=True)
         with m.If(chosen):
             m.d.sync += entry.eq(word.word_select(place, 8 << WORD_BITS) if len(place) else word)
         m.d.comb += self.words[lane].eq(entry)

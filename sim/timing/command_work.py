@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.isa.machine import SUM_BYTES, TILE_BYTES, Machine
-from tilewright.sim.timing.latencies import ROW_GRANT, ROW_LATENCY, ROW_SETTLING
+from tilewright.sim.timing.latencies import NORM_GRANT, NORM_LATENCY, ROW_GRANT, ROW_LATENCY, ROW_SETTLING
 
 __all__ = [
     "MacWork", "Padding", "PostWork", "Runs", "TransferWork", "Windows", "load_rows", "mac_work", "post_work",
@@ -260,13 +260,14 @@ def post_work(machine: Machine, rows: int, width: int, channels: int, windows: t
 
 
 @lru_cache(maxsize=1024)
-def row_cycles(machine: Machine, rows: int, length: int) -> int:
+def row_cycles(machine: Machine, rows: int, length: int, *, norm: bool = False) -> int:
     """Return the cycles from the start of an act.rows to the cycle of its last results.
 
     These enter requantisation then. In a round the first pass takes a row, and adds up the one before; the second gives
     the results of the row before that.
     """
     depth, vectors = machine.post_lanes.bit_length() - 1, -(-length // machine.post_lanes)
+    grant = depth + ROW_GRANT + NORM_GRANT * norm
     now, found, granted, last = 1, 0, 0, 0     # granted: when results by the newest factor may begin
     for number in range(rows + 2):
         finds, adds, gives = number < rows, 1 <= number <= rows, number >= 2
@@ -277,19 +278,19 @@ def row_cycles(machine: Machine, rows: int, length: int) -> int:
             last = now + vectors - 1
             if adds:
                 last = max(last, ready)
-                granted = last + depth + ROW_GRANT
+                granted = last + grant
             if finds:
                 found = last
             now = last + 1
         if gives:
             last = max(now, ready) + vectors - 1
             now = last + 1
-    return last + depth + ROW_LATENCY
+    return last + depth + ROW_LATENCY + NORM_LATENCY * norm
 
 
 @lru_cache(maxsize=1024)
-def row_work(machine: Machine, rows: int, length: int) -> PostWork:
+def row_work(machine: Machine, rows: int, length: int, *, norm: bool = False) -> PostWork:
     """Return the work of an act.rows: each row is read twice, and written."""
     vectors, values = rows * -(-length // machine.post_lanes), rows * length
-    return PostWork(cycles=np.array([row_cycles(machine, rows, length)], np.int64), requantized=values,
+    return PostWork(cycles=np.array([row_cycles(machine, rows, length, norm=norm)], np.int64), requantized=values,
                     read=2 * values, written=values, read_cycles=2 * vectors, write_cycles=vectors)

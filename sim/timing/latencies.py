@@ -51,6 +51,9 @@ ROW_LATENCY = 11
 ROW_GRANT = 22
 """RowUnit.granted_of, less the same: from a row's last addition to its first result."""
 
+NORM_GRANT, NORM_LATENCY = 15, 3
+"""RowSpread.CYCLES and RowUnit.NORM_STAGES: how much later both are in a normalisation."""
+
 ROW_SETTLING = 3
 """From the step that ends the finding of a row's largest element to the first that reads the row where it is kept."""
 

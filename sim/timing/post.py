@@ -91,9 +91,9 @@ class PostTiming:
         shared.end("post", self._drained, taken)
 
     def _normalise(self, taken: DecodedCommand) -> Process:
-        """Compute the softmax of rows, whose time depends on nobody else."""
+        """Compute the softmax or the normalisation of rows, whose time depends on nobody else."""
         shared, operands = self.shared, taken.operands
-        work = row_work(shared.machine, operands["rows"], operands["length"])
+        work = row_work(shared.machine, operands["rows"], operands["length"], norm=bool(operands["norm"]))
         self._share = Share({"requantized": work.requantized, "table_read": 2 * work.requantized,
                              "result_read": work.read, "result_written": work.written})
         self._begun, self._end = shared.now, Event()

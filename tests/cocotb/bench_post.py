@@ -269,13 +269,14 @@ TIMED = {
 async def rows(dut):
     """Nobody else at the buffer: an act.rows takes the cycles that the model of time says."""
     machine = machine_of()
-    for count, length in ((1, 1), (7, 65), (40, 9), (2, 400)) if machine.normalises_rows else ():
+    cases = ((1, 1, 0), (7, 65, 0), (40, 9, 0), (2, 400, 0), (1, 1, 1), (7, 60, 1), (20, 9, 1))
+    for count, length, norm in cases if machine.normalises_rows else ():
         program = Program(machine, count)
-        program.normalise(count, length, {"zero_point": -128, "low": -128, "high": 127})
+        program.normalise(count, length, {"zero_point": -128, "low": -128, "high": 127}, norm=bool(norm))
         bench = Bench(dut, program, 0.0)
         await bench.start()
         await bench.execute(deadline=20_000)
-        written = row_cycles(machine, count, length) + PostUnit.VALUE_LATENCY + PostUnit.POOL_LATENCY
+        written = row_cycles(machine, count, length, norm=bool(norm)) + PostUnit.VALUE_LATENCY + PostUnit.POOL_LATENCY
         assert bench.write_cycles[-1] - bench.started == written
 
 

@@ -9,7 +9,7 @@ from tilewright.isa.lacking import WINOGRAD, has_unit, lacking, lacks, variants_
 from tilewright.isa.machine import ARRAYS, INTEGRATION, LIMITS, PRESETS, UNITS, Machine
 
 NANO = replace(PRESETS["nano"], row_unit=True)
-ROWS = {"act.rows", "act.set_rows"}
+ROWS = {"act.rows", "act.set_rows", "act.set_norm"}
 EVERY = tuple((instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants)
 
 

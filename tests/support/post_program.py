@@ -3,16 +3,21 @@
 import random
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.machine import TABLE_BYTES
 from tilewright.isa.numerics import ResidualSettings, add_residual, requantise
+from tilewright.isa.rows.row_norm import GAIN_BITS, SQUARE_BITS
 from tilewright.isa.rows.row_softmax import RowSoftmax, softmax_row
+from tilewright.isa.semantics.act_rows import NormNumbers, norm_rows
 from tilewright.rtl.stream.commands import Command
 
 TABLES = 3  # tables that programs use; the last one is left for writes beside them
 SCRATCH = 64  # bytes at the end of the buffer, for traffic beside the results
 REGIONS = 2
 MOST_BELOW = 64 * TABLES - 1  # words of the tables together that none of those writes touches
+MOST_NORM = 60  # elements of a row whose spread is that of a root, whatever the table
 REGION = 3072  # bytes of the results of a run, and what lies between them
 
 
@@ -320,29 +325,48 @@ class Program:
         self.runs.append(run)
 
 
-    def normalise(self, rows, length, clamp):
+    def normalise(self, rows, length, clamp, *, norm=False):
         """Send act.rows, with its settings, for rows that are loaded."""
         rng, number = self.rng, len(self.runs)
         mantissa, shift = rng.randrange(1 << 23, 1 << 24), rng.randint(14, 18)
+        if norm:
+            settings, numbers, shift = *self._norm(length), rng.randint(2, 9)
+            self.commands.append(encode("act", "set_norm", **settings))
         words = [int.from_bytes(b"".join(map(bytes, self.tables))[4 * k:4 * k + 3], "little")
                  for k in range(64 * TABLES)]
         softmax = RowSoftmax(tuple(words), mantissa, shift, clamp["zero_point"])
-        start, low = self.start(number), rng.randint(-128, 127 - MOST_BELOW)
-        content = bytearray(rng.randint(low, low + MOST_BELOW) & 255 for _ in range(REGION))
+        start, low = self.start(number), -128 if norm else rng.randint(-128, 127 - MOST_BELOW)
+        content = bytearray(rng.randint(low, min(low + MOST_BELOW, 0 if norm else 127)) & 255 for _ in range(REGION))
         offset, before = rng.randint(0, REGION - rows * length), bytes(content)
         for row in range(rows):
             here = slice(offset + row * length, offset + (row + 1) * length)
             levels = [(each ^ 128) - 128 for each in content[here]]
-            content[here] = bytes(level & 255 for level in softmax_row(
-                levels, softmax, low=clamp["low"], high=clamp["high"]))
+            found = norm_rows(np.array([levels], np.int8), numbers, (mantissa, shift), tuple(
+                clamp[name] for name in ("zero_point", "low", "high")))[0].tolist() if norm else softmax_row(
+                levels, softmax, low=clamp["low"], high=clamp["high"])
+            content[here] = bytes(level & 255 for level in found)
         self.content[start:start + REGION] = content
         self.steps.append([])
         run = RowsRun(number, rows, length, before, bytes(content), rng.random() < 0.5)
         self.commands += [
             encode("act", "set_clamp", **clamp), encode("act", "set_rows", mantissa=mantissa, shift=shift),
             encode("act", "rows", "wait_res_ready", "signal_out_ready", *["signal_par_free"] * run.signal_par_free,
-                   base=start + offset, length=length, rows=rows)]
+                   base=start + offset, length=length, rows=rows, norm=norm)]
         self.runs.append(run)
+
+    def _norm(self, length):
+        """Return operands of act.set_norm, and the numbers that rows are then normalised with: parameters are gains."""
+        rng, unread = self.rng, 32 - GAIN_BITS
+        base = rng.randrange(0, self.machine.parameter_channels - length, self.machine.post_lanes)
+        settings = {"extra": rng.randrange(1 << 26, 1 << 27), "offset": rng.randint(-500, 500), "parameter_base": base,
+                    "centred": rng.randrange(2), "fine": rng.randrange(2)}
+        words = np.frombuffer(b"".join(map(bytes, self.tables)).ljust(1024, b"\0"), "<u4")
+        here = self.parameters[base:base + length]
+        gains, shifts = ((np.array([each[name] & 0xFFFF_FFFF for each in here], np.uint32).view(np.int32)
+                          << unread >> unread).astype(np.int64) for name in ("bias", "mantissa"))
+        return settings, NormNumbers(
+            (words & (1 << SQUARE_BITS) - 1).astype(np.int64), (words.view(np.int32) >> SQUARE_BITS).astype(np.int64),
+            gains, shifts, settings["extra"], settings["offset"], bool(settings["centred"]), bool(settings["fine"]))
 
 
 def random_pool(rng, width, rows):
@@ -369,8 +393,9 @@ def random_program(machine, seed, layers):
             for _ in range(rng.randint(1, 2)):
                 length = rng.choice((1, 2, machine.post_lanes, rng.randint(1, 3 * machine.post_lanes),
                                      rng.randint(1, 700)))
-                program.normalise(rng.randint(1, min(12, REGION // length)), length,
-                                  {"zero_point": rng.randint(-128, 127), "low": -128, "high": rng.randint(-128, 127)})
+                clamp = {"zero_point": rng.randint(-128, 127), "low": -128, "high": rng.randint(-128, 127)}
+                program.normalise(rng.randint(1, min(12, REGION // length)), length, clamp,
+                                  norm=length <= MOST_NORM and rng.random() < 0.5)
         width, rows = rng.randint(1, 9), rng.randint(1, 7)
         kind = rng.choice(("plain", "pooled", "residual", *(("whole",) if machine.whole_sums else ())))
         table = None if kind == "whole" else rng.choice((None, *range(TABLES)))

@@ -1,8 +1,8 @@
-"""Softmax of levels becomes a layer of the datapath, on a machine with a row unit, wherever its rows lie in one run.
+"""Softmax and normalisation of levels are layers of the datapath, on a machine with a row unit, where rows are runs.
 
-The front end leaves a softmax between quantisations to the host core (`SoftmaxOfLevels`). Its rows are the channels of
-an image's pixels, or elements that lie one behind the other in a tensor of any rank; then a layer passes the tensor
-through the datapath, and the row unit does the rest.
+The front end leaves them to the host core between quantisations (`SoftmaxOfLevels`, `NormalisationOfLevels`). Rows are
+the channels of an image's pixels, or elements that lie one behind the other in a tensor of any rank; then a layer
+passes the tensor through the datapath, and the row unit does the rest.
 """
 
 from dataclasses import replace
@@ -10,7 +10,9 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.kernels.language.c_loops import merged
-from tilewright.compiler.kernels.operators.softmax import rows_of
+from tilewright.compiler.kernels.language.rows import Rows
+from tilewright.compiler.kernels.operators import softmax
+from tilewright.compiler.kernels.operators.normalisation import RowNormalisation
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import (
     AnyLayer,
@@ -26,6 +28,7 @@ from tilewright.compiler.network.layout import layout_of
 from tilewright.isa.limits import MAX_BLOCK_CHANNELS, MAX_COLUMNS, MAX_ROW_LENGTH
 from tilewright.isa.machine import Machine
 from tilewright.isa.program import Call, Operand
+from tilewright.isa.rows.row_norm import LEAST_NORM_ROW, MAX_NORM_LENGTH, NormRefused, RowNorm
 from tilewright.isa.rows.row_softmax import RowSoftmax
 
 __all__ = ["NO_UNIT", "longest_row", "with_row_layers"]
@@ -34,7 +37,9 @@ _LEAST = 64
 """Elements below which loading the table takes longer than the host core."""
 
 NO_UNIT = "the machine has no row unit, which would take it"
-"""Reason of a softmax on the host core of a machine without the unit."""
+"""Reason of rows on the host core of a machine without the unit."""
+
+_SOFTMAX, _NORM = "SoftmaxOfLevels", "NormalisationOfLevels"
 
 _COLUMNS = 256
 """Pixels of a row, at most, where any number will do."""
@@ -46,8 +51,13 @@ def longest_row(machine: Machine) -> int:
     return most // machine.lanes * machine.lanes
 
 
+def _longest_norm(machine: Machine) -> int:
+    """Return the same of a normalisation, beside whose parameters are gains and shifts."""
+    return min(MAX_NORM_LENGTH, longest_row(machine), machine.parameter_channels // 2 // machine.lanes * machine.lanes)
+
+
 def with_row_layers(network: Network, machine: Machine) -> Network:
-    """Return ``network`` with the softmaxes that the row unit of ``machine`` can compute as layers of the datapath.
+    """Return ``network`` with the rows that the row unit of ``machine`` can compute as layers of the datapath.
 
     Without that unit they stay on the host core, with the unit as the reason where it would take them.
     """
@@ -62,59 +72,84 @@ def with_row_layers(network: Network, machine: Machine) -> Network:
 
 
 def _on_datapath(layer: AnyLayer, network: Network, tensors: dict[str, TensorInfo], machine: Machine) -> AnyLayer:
-    """Return the layer that stands for a softmax, and add its tensors; else ``layer``, with the reason."""
-    if not isinstance(layer, CoreLayer) or layer.op != "SoftmaxOfLevels" or layer.inputs[0] not in tensors:
+    """Return the layer that stands for operators along rows, and add its tensors; else ``layer``, with the reason."""
+    if not isinstance(layer, CoreLayer) or layer.op not in (_SOFTMAX, _NORM) or layer.inputs[0] not in tensors:
         return layer
     source, target = tensors[layer.inputs[0]], tensors[layer.output]
     call = core_call(layer, {name: info.of_image for name, info in tensors.items() if name in (
         source.name, target.name)}, network.constants)
-    softmax = _softmax(call)
-    if softmax is None:
-        return replace(layer, reason="the row unit leaves levels of its input's type, each less than 1, and its "
-                                     "result is float or of larger levels")
-    rows = rows_of(call)
-    if rows.length > longest_row(machine):
-        return replace(layer, reason=f"the row unit takes rows of up to {longest_row(machine)} elements, "
-                                     f"and these have {rows.length}")
+    rows = _rows_of(call)
+    longest = longest_row(machine) if layer.op == _SOFTMAX else _longest_norm(machine)
+    if rows.length > longest:
+        return replace(layer, reason=f"the row unit takes rows of up to {longest} elements, and these have "
+                                     f"{rows.length}")
+    function = _softmax(call) if layer.op == _SOFTMAX else _norm(call, rows)
+    if isinstance(function, str):
+        return replace(layer, reason=function)
     if rows.length * rows.count * source.images < _LEAST:
         return replace(layer, reason="so few elements cost the host core less than a layer of the datapath")
-    names = _direct(call, source, target) or _views(call, layer, (source, target), network, tensors)
+    names = _direct(rows, source, target) or _views((call, rows), layer, (source, target), network, tensors)
     if names is None:
         return replace(layer, reason="the row unit takes rows that lie in one run, and its axis is not the innermost")
     shape = tensors[names[0]].shape
     return Layer(name=layer.name, kind="pass", onnx_nodes=layer.onnx_nodes, input=names[0], output=names[1],
                  in_shape=shape, conv_shape=shape, out_shape=shape, weights=None, bias=np.zeros(shape[0], np.int32),
-                 groups=shape[0], exact=layer.exact, rows=softmax,
+                 groups=shape[0], exact=layer.exact, rows=function,
                  requantisation=Requantisation(scale=np.ones(shape[0], np.float32), zero_point=0))
 
 
-def _softmax(call: Call) -> RowSoftmax | None:
-    """Return the numbers of a softmax from int8 to int8; None for others, or of too large levels."""
+def _rows_of(call: Call) -> Rows:
+    """Return the rows of a call, in the dims of its input."""
+    if call.kernel == _SOFTMAX:
+        return softmax.rows_of(call)
+    return RowNormalisation(str(call.attrs["kind"])).rows_of(call)[0]
+
+
+def _softmax(call: Call) -> RowSoftmax | str:
+    """Return the numbers of a softmax from int8 to int8; a reason for others, or of too large levels."""
+    reason = ("the row unit leaves levels of its input's type, each less than 1, and its result is float or of larger "
+              "levels")
     if (call.inputs[0].dtype, call.output.dtype) != ("int8", "int8") or "y_scale" not in call.attrs:
-        return None
+        return reason
     try:
         return RowSoftmax.of(call.attrs["scale_value"], call.attrs["y_scale"], call.attrs["y_zero_point"])
     except ValueError:
-        return None
+        return reason
 
 
-def _direct(call: Call, source: TensorInfo, target: TensorInfo) -> tuple[str, str] | None:
+def _norm(call: Call, rows: Rows) -> RowNorm | str:
+    """Return the numbers of a normalisation from int8 to int8 with a gain for each element of a row; else a reason."""
+    attrs = call.attrs
+    if (call.inputs[0].dtype, call.output.dtype) != ("int8", "int8"):
+        return "the row unit leaves levels of its input's type"
+    if attrs["kind"] != "LayerNormalization" or "factors" in attrs:
+        return "the row unit takes normalisations along the last axis whose variance is not quantised"
+    if rows.length < LEAST_NORM_ROW:
+        return f"the row unit normalises rows of {LEAST_NORM_ROW} elements and more, and these have {rows.length}"
+    gains, shifts = (np.array(attrs[name], np.float64) / attrs["y_scale"] for name in ("gains", "shifts"))
+    try:
+        return RowNorm.of(gains.tolist(), shifts.tolist(), attrs.get("epsilon", 1e-5) / attrs["scale_value"]**2,
+                          zero_point=attrs["y_zero_point"], low=max(-128, int(attrs.get("low", -128))))
+    except NormRefused as error:
+        return f"the row unit needs {error}"
+
+
+def _direct(rows: Rows, source: TensorInfo, target: TensorInfo) -> tuple[str, str] | None:
     """Return the tensors themselves where rows are the channels of their images."""
-    dims = call.inputs[0].dims
-    along = tuple(axis for axis in rows_of(call).along if dims[axis] != 1)
-    if source.shape != target.shape or len(dims) != 4 or along not in ((), (1,)) \
-            or source.shape[0] != rows_of(call).length:
+    along = tuple(axis for axis in rows.along if rows.dims[axis] != 1)
+    if source.shape != target.shape or len(rows.dims) != 4 or along not in ((), (1,)) \
+            or source.shape[0] != rows.length:
         return None
     return source.name, target.name
 
 
-def _views(call: Call, layer: CoreLayer, ends: tuple[TensorInfo, TensorInfo], network: Network,
+def _views(of: tuple[Call, Rows], layer: CoreLayer, ends: tuple[TensorInfo, TensorInfo], network: Network,
            tensors: dict[str, TensorInfo]) -> tuple[str, str] | None:
     """Return images over the same bytes whose pixels are the rows, which are added; None if there are none."""
     if any(info.images > 1 and not layout_of(info).whole for info in ends):
         return None
+    (call, rows), images = of, ends[0].images
     operands = (call.inputs[0], call.output)
-    rows, images = rows_of(call), ends[0].images
     length, along = merged(tuple(rows.dims[axis] for axis in rows.along), [_steps(each, rows.along)
                                                                            for each in operands])
     if length and (len(length) > 1 or along != ((1,), (1,))):

@@ -1,4 +1,4 @@
-"""act.rows against isa.rows.row_softmax, element by element, and that against ONNX Runtime's own softmax of levels."""
+"""act.rows against isa.rows, element by element, and that against ONNX Runtime's softmax of levels."""
 
 from dataclasses import replace
 
@@ -44,14 +44,14 @@ def test_rows_are_normalised_where_they_lie(name, rows, length):
         here = slice(base + row * length, base + (row + 1) * length)
         expected[here] = softmax_row(expected[here].tolist(), softmax, low=CLAMP["low"], high=CLAMP["high"])
     run(engine, ("act.set_clamp", CLAMP), ("act.set_rows", {"mantissa": softmax.mantissa, "shift": softmax.shift}),
-        ("act.rows", {"base": base, "length": length, "rows": rows}))
+        ("act.rows", {"base": base, "length": length, "rows": rows, "norm": 0}))
     np.testing.assert_array_equal(engine.state.results, expected)
 
 
 def test_a_machine_without_the_unit_has_no_such_command():
     for lacking, unit in ((preset("nano"), "row_unit"), (replace(NANO, value_tables=False), "value_tables")):
         with pytest.raises(CommandFailedError, match=unit):
-            run(engine_of(lacking), ("act.rows", {"base": 0, "length": 4, "rows": 1}))
+            run(engine_of(lacking), ("act.rows", {"base": 0, "length": 4, "rows": 1, "norm": 0}))
 
 
 def test_rows_behind_the_end_of_the_buffer_are_refused():
@@ -59,7 +59,7 @@ def test_rows_behind_the_end_of_the_buffer_are_refused():
     engine.state.tables.reshape(-1).view("<u4")[0] = 1 << 23
     settings = ("act.set_clamp", CLAMP), ("act.set_rows", {"mantissa": 1 << 23, "shift": 16})
     with pytest.raises(CommandFailedError, match="result"):
-        run(engine, *settings, ("act.rows", {"base": 100, "length": 1000, "rows": 9}))
+        run(engine, *settings, ("act.rows", {"base": 100, "length": 1000, "rows": 9, "norm": 0}))
 
 
 def test_a_table_without_a_one_is_refused():
@@ -67,7 +67,7 @@ def test_a_table_without_a_one_is_refused():
     engine.state.tables.reshape(-1).view("<u4")[0] = (1 << 23) - 1
     settings = ("act.set_clamp", CLAMP), ("act.set_rows", {"mantissa": 1 << 23, "shift": 16})
     with pytest.raises(CommandFailedError, match=str((1 << 23) - 1)):
-        run(engine, *settings, ("act.rows", {"base": 0, "length": 4, "rows": 1}))
+        run(engine, *settings, ("act.rows", {"base": 0, "length": 4, "rows": 1, "norm": 0}))
 
 
 @pytest.mark.parametrize("total", [1 << 23, (1 << 24) - 1, 1 << 24, 4095 * ((1 << 24) - 1), 123_456_789])

@@ -8,14 +8,25 @@ from amaranth.sim import Simulator
 
 from tilewright.isa.machine import Machine, preset
 from tilewright.isa.numerics import requantise
+from tilewright.isa.rows.row_norm import RowNorm, norm_row
 from tilewright.isa.rows.row_softmax import RowSoftmax, row_factor, softmax_row
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
+from tilewright.rtl.post.parameter_buffer import ParameterBuffer
 from tilewright.rtl.post.row_factor import RowFactor
 from tilewright.rtl.post.row_unit import RowUnit
 from tilewright.rtl.post.value_table import ValueTables
 from tilewright.sim.timing.command_work import row_cycles
 
 CLAMP = {"zero_point": -128, "low": -128, "high": 127}
+
+
+def settings_of(rows, machine):
+    """Return the inputs of the unit besides what an act.rows gives it; parameters begin with the second vector."""
+    found = {"mantissa": rows.mantissa, "shift": rows.shift}
+    if isinstance(rows, RowNorm):
+        found |= {"norm": 1, "norms": {"extra": rows.extra, "offset": rows.offset, "centred": rows.centred,
+                                       "fine": rows.fine, "parameter_base": machine.post_lanes}}
+    return found
 
 
 def normalised(machine, x, softmax, base=5):
@@ -27,12 +38,13 @@ def normalised(machine, x, softmax, base=5):
     found, cycles = [], []
 
     async def bench(ctx):
-        for name, value in {"base": base, "length": length, "rows": rows, "mantissa": softmax.mantissa,
-                            "shift": softmax.shift, "start": 1}.items():
+        for name, value in {"base": base, "length": length, "rows": rows, "start": 1,
+                            **settings_of(softmax, machine)}.items():
             ctx.set(getattr(unit, name), value)
         await ctx.tick()
         ctx.set(unit.start, 0)
         reads, asked = [None] * ResultBuffer.READ_LATENCY, [None] * ValueTables.LATENCY
+        gains = [None] * ParameterBuffer.LATENCY
         cycle = 1
         while ctx.get(unit.busy):
             assert cycle < 100 + (rows + 2) * (2 * length + 100)
@@ -43,6 +55,11 @@ def normalised(machine, x, softmax, base=5):
             entries = asked.pop(0)
             if entries is not None:
                 ctx.set(unit.entries, [softmax.table[k] for k in entries])
+            vector = gains.pop(0)
+            if vector is not None:
+                for name in ("gains", "shifts"):
+                    mine = [0] * lanes + list(getattr(softmax, name)) + [99] * lanes
+                    ctx.set(getattr(unit, name), mine[lanes * vector:lanes * (vector + 1)])
             if ctx.get(unit.o.valid):
                 o = unit.o.payload
                 place, count = ctx.get(o.address), ctx.get(o.count)
@@ -56,6 +73,7 @@ def normalised(machine, x, softmax, base=5):
             reads.append((ctx.get(unit.read.payload.address), ctx.get(unit.read.payload.count))
                          if ctx.get(unit.read.valid) else None)
             asked.append([ctx.get(unit.index.payload[k]) for k in range(lanes)] if ctx.get(unit.index.valid) else None)
+            gains.append(ctx.get(unit.ask.payload) if ctx.get(unit.ask.valid) else None)
             await ctx.tick()
             cycle += 1
 
@@ -84,6 +102,30 @@ def test_rows_are_those_of_the_reference(lanes, rows, length):
     found, cycles = normalised(machine, x, softmax)
     np.testing.assert_array_equal(found, [softmax_row(row.tolist(), softmax) for row in x])
     assert cycles == row_cycles(machine, rows, length)
+
+
+NORMS = [(1, 32), (2, 33), (4, 128), (3, 196), (2, 512)]
+
+
+def norm_of(rng, length, about):
+    """Return a normalisation with gains and shifts of some levels."""
+    return RowNorm.of(rng.uniform(-60, 60, length), rng.normal(0, 20, length), 10.0**rng.uniform(-3, 1),
+                      zero_point=CLAMP["zero_point"], about=about)
+
+
+@pytest.mark.parametrize("lanes", [1, 8, 32])
+@pytest.mark.parametrize(("rows", "length"), NORMS)
+@pytest.mark.parametrize("about", [None, -3])
+def test_normalised_rows_are_those_of_the_reference(lanes, rows, length, about):
+    if (lanes == 1 and rows * length > 400) or (length == 512 and about is not None):
+        return      # slow, or beyond what a root takes
+    rng = np.random.default_rng((lanes, rows, length))
+    norm, machine = norm_of(rng, length, about), machine_of(lanes)
+    x = np.clip(np.rint(rng.normal(rng.integers(-100, 100), 40, (rows, length))), -128, 127).astype(np.int8)
+    x[-1] = rng.choice((-128, 127), length) if rows > 2 else 7
+    found, cycles = normalised(machine, x, norm)
+    np.testing.assert_array_equal(found, [norm_row(row.tolist(), norm) for row in x])
+    assert cycles == row_cycles(machine, rows, length, norm=True)
 
 
 @pytest.mark.parametrize(("length", "most"), [(65, 0.40), (197, 0.28), (32, 0.80)])

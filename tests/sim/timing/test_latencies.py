@@ -16,6 +16,7 @@ from tilewright.rtl.port.semaphores import Semaphores
 from tilewright.rtl.port.window_check import WindowCheck
 from tilewright.rtl.post.post import PostUnit
 from tilewright.rtl.post.residual_stage import ResidualStage
+from tilewright.rtl.post.row_spread import RowSpread
 from tilewright.rtl.post.row_unit import RowUnit
 from tilewright.rtl.store.status_record import StatusRecord
 from tilewright.rtl.store.store import RUNS, StoreUnit
@@ -46,6 +47,8 @@ def test_latencies_are_those_of_the_components():
         "TABLE_LATENCY": PostUnit.TABLE_LATENCY,
         "ROW_LATENCY": RowUnit.latency_of(LANE),
         "ROW_GRANT": RowUnit.granted_of(LANE),
+        "NORM_GRANT": RowSpread.CYCLES,
+        "NORM_LATENCY": RowUnit.NORM_STAGES,
         "ROW_SETTLING": RowUnit.SETTLING,
         "ROW_TO_SIGNAL": PostUnit.VALUE_LATENCY + PostUnit.POOL_LATENCY + signal,
         "FRONT_TO_BUS": LoadUnit.REQUEST_LATENCY + WindowCheck.LATENCY + AxiReader.LATENCY,

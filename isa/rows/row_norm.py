@@ -1,0 +1,184 @@
+"""Rows of levels by their own mean and deviation, in integers: LayerNormalization, and RMSNormalization about a point.
+
+Of a row x of n int8::
+
+    spread   n Σ x² - (Σ x)² + extra                        n² · (variance + epsilon), epsilon in squares of levels
+    root     floor(√(spread · 4**digits))                   at least 2**11; digits: 10 with ``fine``, else 8
+    level    requantise((n x - Σ x) gain + (shift · root >> 10) >> 5), its scale factor · 2**-(scale_shift + places)
+
+factor and places are :func:`isa.rows.row_softmax.row_factor` of mantissa and 2**12 · root. About a point z, n z takes
+the place of Σ x in the level, and the spread is n Σ x² - 2 n z Σ x + extra, whose extra has (n z)², too.
+
+ONNX Runtime computes these in float32. With gains and shifts of 18 bits some hundreds of a million elements lie a level
+beside its own, and none further.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.isa.numerics import MANTISSA_BITS, pack_scale, requantise
+from tilewright.isa.rows.row_softmax import TABLE_WORDS, row_factor
+
+__all__ = [
+    "COARSE",
+    "FINE",
+    "GAIN_BITS",
+    "LEAST_NORM_ROW",
+    "LEAST_ROOT",
+    "MAX_NORM_LENGTH",
+    "PRODUCT_BITS",
+    "ROOT_BITS",
+    "ROOT_PLACES",
+    "SHIFT_PLACES",
+    "SPREAD_BITS",
+    "SQUARE_BITS",
+    "SUM_PLACES",
+    "NormRefused",
+    "RowNorm",
+    "norm_row",
+    "row_root",
+]
+
+MAX_NORM_LENGTH = 512
+"""Elements of a row, so that n x has 17 bits, and its difference from a mean 18, as a multiplier of an FPGA takes."""
+
+LEAST_NORM_ROW = 32
+"""Elements from which on a row of unlike ones has a root above the least, and rounding epsilon does not count."""
+
+SQUARE_BITS, PRODUCT_BITS = 15, 17
+"""Of x² and, signed, of n x: the lower and the upper part of a table's word."""
+
+GAIN_BITS = 18
+"""Of a gain and of a shift, signed."""
+
+FINE, COARSE = 10, 8
+"""Binary digits of a root behind the point."""
+
+ROOT_BITS, SPREAD_BITS = 24, 32
+"""Of a root, and of a spread with the coarse ones."""
+
+LEAST_ROOT = 1 << 11
+"""With it the first digit of a factor is one digit. A smaller root is that of a row of equal elements."""
+
+ROOT_PLACES, SHIFT_PLACES, SUM_PLACES = 12, 10, 5
+"""By which a root is shifted before the division, what is made of a shift and a root, and the sum of both products."""
+
+
+class NormRefused(ValueError):
+    """Numbers of a normalisation are not such as the unit of rows has."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowNorm:
+    """What the unit of rows needs for a normalisation.
+
+    Attributes
+    ----------
+    length : int
+        Elements of a row.
+    mantissa, shift : int
+        Operands of ``act.set_rows``.
+    extra : int
+        Is added to a spread; below 2**32.
+    offset : int
+        What is taken from n x if not the sum.
+    centred : bool
+        The mean is taken from the elements, not the offset.
+    fine : bool
+        A root has `FINE` digits behind the point.
+    gains, shifts : tuple of int
+        Signed 18 bits, one for each element of a row.
+    zero_point, low, high : int
+        int8, of the result.
+    """
+
+    length: int
+    mantissa: int
+    shift: int
+    extra: int
+    offset: int
+    centred: bool
+    fine: bool
+    gains: tuple[int, ...]
+    shifts: tuple[int, ...]
+    zero_point: int = -128
+    low: int = -128
+    high: int = 127
+
+    @classmethod
+    def of(cls, gains: Sequence[float], shifts: Sequence[float], epsilon: float, *, zero_point: int, low: int = -128,
+           about: int | None = None) -> "RowNorm":
+        """Return the normalisation of rows of as many elements as there are gains.
+
+        Parameters
+        ----------
+        gains, shifts : sequence of float
+            Scale and bias of the operator, in levels of the result.
+        epsilon : float
+            In squares of levels of what is normalised.
+        zero_point, low : int
+            int8, of the result, and its least level.
+        about : int, optional
+            The level that takes the place of the mean.
+
+        Raises
+        ------
+        NormRefused
+            If there are too many or too few, or the numbers are too large.
+        """
+        n, gain, shift = len(gains), np.asarray(gains, np.float64), np.asarray(shifts, np.float64)
+        if not LEAST_NORM_ROW <= n <= MAX_NORM_LENGTH:
+            raise NormRefused(f"rows of {LEAST_NORM_ROW} to {MAX_NORM_LENGTH} elements")
+        if not (np.isfinite(gain).all() and np.isfinite(shift).all() and math.isfinite(epsilon) and epsilon >= 0):
+            raise NormRefused("finite gains, shifts and epsilon")
+        offset = 0 if about is None else n * about
+        # The largest spread: half of the elements at either end of int8, or all of them at the end that is further off.
+        most = n**2 * (127.5**2 if about is None else max(128 + about, 127 - about)**2)
+        added = round(n**2 * epsilon)
+        fine = most + added < 1 << 2 * (ROOT_BITS - FINE)
+        if not fine and most + added >= 1 << SPREAD_BITS:
+            raise NormRefused("a variance and an epsilon of some 16 bits")
+        digits = FINE if fine else COARSE
+        lifted, top = shift * 2.0**(SHIFT_PLACES - digits), (1 << GAIN_BITS - 1) - 1
+        step = max(float(np.abs(gain).max()), float(np.abs(lifted).max())) / top
+        try:
+            mantissa, places = pack_scale(float(np.float32(step * 2.0**(SUM_PLACES + digits + ROOT_PLACES))))
+        except ValueError as error:
+            raise NormRefused("gains and shifts of some levels") from error
+        step = math.ldexp(mantissa, -places - SUM_PLACES - digits - ROOT_PLACES)
+        whole = [np.clip(np.rint(each / step), -top, top).astype(int) for each in (gain, lifted)]
+        return cls(n, mantissa, places, added + offset**2, offset, about is None, fine, tuple(whole[0].tolist()),
+                   tuple(whole[1].tolist()), zero_point, low)
+
+    @property
+    def table(self) -> tuple[int, ...]:
+        """256 words: x² below n x, by how many levels an element is below 0, as that of the largest of a softmax."""
+        return tuple(x * x | (self.length * x & (1 << PRODUCT_BITS) - 1) << SQUARE_BITS
+                     for x in ((128 - below) % TABLE_WORDS - 128 for below in range(TABLE_WORDS)))
+
+    @property
+    def parameters(self) -> tuple[int, ...]:
+        """64 bits for each element: the gain in the lower half, the shift in the upper."""
+        mask = (1 << GAIN_BITS) - 1
+        return tuple(gain & mask | (shift & mask) << 32 for gain, shift in zip(self.gains, self.shifts, strict=True))
+
+
+def row_root(spread: int, *, fine: bool) -> int:
+    """Return the root of a spread with its digits behind the point, no less than `LEAST_ROOT`."""
+    return max(math.isqrt(spread << 2 * (FINE if fine else COARSE)), LEAST_ROOT)
+
+
+def norm_row(levels: Sequence[int], norm: RowNorm) -> list[int]:
+    """Return the normalisation of one row of int8 levels, ``norm.length`` of them."""
+    n, total = norm.length, sum(levels)
+    product = total * (total if norm.centred else 2 * norm.offset)
+    root = row_root(n * sum(x * x for x in levels) - product + norm.extra, fine=norm.fine)
+    factor, places = row_factor(norm.mantissa, root << ROOT_PLACES)
+    centre = total if norm.centred else norm.offset
+    assert factor.bit_length() == MANTISSA_BITS
+    return [requantise((n * x - centre) * gain + (shift * root >> SHIFT_PLACES) >> SUM_PLACES, bias=0, mantissa=factor,
+                       shift=norm.shift + places, zero_point=norm.zero_point, low=norm.low, high=norm.high)
+            for x, gain, shift in zip(levels, norm.gains, norm.shifts, strict=True)]

@@ -1,0 +1,95 @@
+"""The deviation of a row times its length: the root of n² times the variance, two digits a cycle."""
+
+from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.lib.wiring import Component, In, Out
+from amaranth.utils import exact_log2
+
+from tilewright.isa.rows.row_norm import (
+    COARSE,
+    FINE,
+    LEAST_ROOT,
+    MAX_NORM_LENGTH,
+    PRODUCT_BITS,
+    ROOT_BITS,
+    SPREAD_BITS,
+)
+
+__all__ = ["SQUARES_BITS", "SUM_BITS", "RowSpread"]
+
+SUM_BITS = (MAX_NORM_LENGTH * 255).bit_length()
+"""Of the sum of a row's elements, each with 128 more."""
+
+SQUARES_BITS = (MAX_NORM_LENGTH << 14).bit_length()
+"""Of the sum of their squares."""
+
+
+class RowSpread(Component):
+    """Make the root of a row of its sums, bit-exact with `isa.rows.row_norm.row_root`, and what is taken from n x.
+
+    Both stand from ``CYCLES`` cycles behind ``start``, when ``done`` is high, until the next ``start``. A spread that
+    the root has no digits for leaves any root.
+
+    Attributes
+    ----------
+    start : In
+        ``length``, ``sum`` and ``squares`` are there; the sum is of elements with 128 more. A second one must not
+        come before ``done``.
+    extra, offset, centred, fine : In
+        Operands of ``act.set_norm``, which must not change meanwhile.
+    done : Out
+    centre : Out
+        The sum of the row, or ``offset``.
+    root : Out
+    """
+
+    DIGITS = 2  # a cycle
+    CYCLES = 3 + ROOT_BITS // DIGITS
+
+    def __init__(self) -> None:
+        super().__init__({
+            "start": In(1),
+            "length": In(range(MAX_NORM_LENGTH + 1)),
+            "sum": In(SUM_BITS),
+            "squares": In(SQUARES_BITS),
+            "extra": In(SPREAD_BITS),
+            "offset": In(signed(PRODUCT_BITS)),
+            "centred": In(1),
+            "fine": In(1),
+            "done": Out(1),
+            "centre": Out(signed(PRODUCT_BITS)),
+            "root": Out(ROOT_BITS),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        ready, spread = self._spread(m)
+        radicand = Signal(2 * ROOT_BITS, reset_less=True)
+        rest, root = Signal(ROOT_BITS + 2, reset_less=True), Signal(ROOT_BITS, reset_less=True)
+        left = Signal(range(ROOT_BITS // self.DIGITS + 1))
+        r, made, bits = rest, root, radicand
+        for _ in range(self.DIGITS):
+            whole = Cat(bits[-2:], r)[:ROOT_BITS + 3]
+            trial = (whole - Cat(Const(1, 2), made))[:ROOT_BITS + 4]
+            r = Mux(trial[-1], whole, trial)[:ROOT_BITS + 2]
+            made, bits = Cat(~trial[-1], made)[:ROOT_BITS], (bits << 2)[:2 * ROOT_BITS]
+        with m.If(ready):
+            m.d.sync += [radicand.eq(Mux(self.fine, spread << 2 * FINE, spread << 2 * COARSE)), rest.eq(0), root.eq(0),
+                         left.eq(ROOT_BITS // self.DIGITS)]
+        with m.Elif(left != 0):
+            m.d.sync += [rest.eq(r), root.eq(made), radicand.eq(bits), left.eq(left - 1)]
+        m.d.sync += self.done.eq(~ready & (left == 1))
+        m.d.comb += self.root.eq(Mux(root[exact_log2(LEAST_ROOT):].any(), root, LEAST_ROOT))
+        return m
+
+    def _spread(self, m: Module) -> tuple[Signal, Value]:
+        """Return the spread, and when it is there: two products, one a cycle behind the other."""
+        mean, product = Signal(signed(PRODUCT_BITS), reset_less=True), Signal(signed(SPREAD_BITS + 3), reset_less=True)
+        scaled = Signal(SPREAD_BITS + 1, reset_less=True)
+        summed, multiplied = Signal(), Signal()
+        m.d.sync += [summed.eq(self.start), multiplied.eq(summed)]
+        with m.If(self.start):
+            m.d.sync += [mean.eq(self.sum - (self.length << 7)), scaled.eq(self.squares * self.length)]
+        with m.If(summed):
+            m.d.sync += [product.eq(mean * Mux(self.centred, mean, self.offset << 1)), scaled.eq(scaled + self.extra)]
+        m.d.comb += self.centre.eq(Mux(self.centred, mean, self.offset))
+        return multiplied, (scaled - product)[:SPREAD_BITS]
