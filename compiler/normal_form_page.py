@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tilewright.compiler.normal.rules.legal import ILLEGAL
-from tilewright.compiler.normal.rules.normal_form import RULES, SHAPED_RULES
+from tilewright.compiler.normal.rules.normal_form import FORMS, RULES, SHAPED_RULES
 from tilewright.tools.templates import render
 
 __all__ = ["page"]
@@ -13,7 +13,8 @@ _TEMPLATE = Path(__file__).with_name("normal_form_page.md.j2")
 
 def page() -> str:
     """Return the page's text."""
-    return render(_TEMPLATE, rules=RULES, shaped=SHAPED_RULES, illegal=[says for says, _ in ILLEGAL])
+    return render(_TEMPLATE, rules=RULES, forms=", ".join(rule.name for rule in FORMS), shaped=SHAPED_RULES,
+                  illegal=[says for says, _ in ILLEGAL])
 
 
 if __name__ == "__main__":

@@ -61,7 +61,12 @@ def fill_shapes(model: ir.Model) -> bool:
 
 
 def _may_keep(node: ir.Node) -> bool:
-    """Tell whether a node is a Reshape to images, or of vectors to vectors, of a value whose shape nobody states."""
+    """Tell whether a node is a Reshape to images, or of vectors to vectors, of a value whose shape nobody states.
+
+    Or a Concat of such a value and constants.
+    """
+    if node.op_type == "Concat" and not node.domain and any(_is_fixed(each) for each in node.inputs):
+        return any(each is not None and each.shape is None and not _is_fixed(each) for each in node.inputs)
     if node.domain or node.op_type != "Reshape" or len(node.inputs) < 2 or node.inputs[1] is None:
         return False
     target, x = node.inputs[1].const_value, node.inputs[0]
@@ -85,6 +90,10 @@ def _of_vectors(x: ir.Value) -> bool:
             return False
         x = before
     return maker is not None or (x.shape is not None and len(x.shape) == 2)
+
+
+def _is_fixed(x: ir.Value | None) -> bool:
+    return x is not None and (x.const_value is not None or _of_constants(x))
 
 
 def _of_constants(x: ir.Value) -> bool:

@@ -17,6 +17,11 @@ from tilewright.compiler.normal.arithmetic.behind_products import FACTORS, OFFSE
 from tilewright.compiler.normal.arithmetic.channel_scales import CHANNELS
 from tilewright.compiler.normal.arithmetic.spelled_out import SPELLED_OUT
 from tilewright.compiler.normal.edit import Edit
+from tilewright.compiler.normal.forms.constant_parts import MASKS, PARTS
+from tilewright.compiler.normal.forms.einsum import EINSUM
+from tilewright.compiler.normal.forms.fused import FUSED
+from tilewright.compiler.normal.forms.gains import GAINS
+from tilewright.compiler.normal.forms.turned_products import TURNED_PRODUCTS
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.rules.biases import BIASES
 from tilewright.compiler.normal.rules.constants import CONSTANTS
@@ -34,11 +39,14 @@ from tilewright.compiler.normal.rules.turns import TURNS
 from tilewright.compiler.normal.rules.weight_levels import BLOCKS, WEIGHT_LEVELS
 from tilewright.compiler.normal.types import fill_shapes, fill_types
 
-__all__ = ["RULES", "SHAPED_RULES", "NormalForm", "normalise", "without_integer_operators"]
+__all__ = ["FORMS", "RULES", "SHAPED_RULES", "NormalForm", "normalise", "without_integer_operators"]
 
-RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, IMAGES, EXPAND, SPELLED_OUT, PLAIN, CONSTANTS, WEIGHT_LEVELS, BLOCKS,
-                           CHANNELS, OFFSETS, FACTORS, BIASES, IDLE,
-                           TURNS, STORAGE, PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
+FORMS: tuple[Rule, ...] = (FUSED, EINSUM, TURNED_PRODUCTS)
+"""Rules of float models too, before those are quantised."""
+
+RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, *FORMS, IMAGES, EXPAND, SPELLED_OUT, PLAIN, CONSTANTS, WEIGHT_LEVELS,
+                           BLOCKS, GAINS, MASKS, PARTS, CHANNELS, OFFSETS, FACTORS, BIASES, IDLE, TURNS, STORAGE,
+                           PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
 """In this order, again and again: what makes Q and DQ plain comes before what compares them, and one Q goes before a
 move before another goes inside it."""
 
@@ -49,6 +57,7 @@ _UNPACKED = (ir.DataType.FLOAT, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType
 _SMALL = 2**12
 
 _MOST_ROUNDS = 64
+_OTHER_FORMS = ("BiasGelu", "Einsum", "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul")
 _QUANTISED = ("QuantizeLinear", "DequantizeLinear", "Round")
 
 
@@ -62,7 +71,9 @@ class NormalForm:
 
 
 def normalise(proto: onnx.ModelProto) -> NormalForm:
-    """Return a model in normal form; the model itself, if it is in normal form or has nothing quantised.
+    """Return a model in normal form; the model itself, if it is in normal form.
+
+    Of one without quantisation only operators that others define are taken apart, and products turned.
 
     Raises
     ------
@@ -71,8 +82,17 @@ def normalise(proto: onnx.ModelProto) -> NormalForm:
     """
     if not any(node.op_type in _QUANTISED or node.op_type.startswith("QLinear") or node.op_type == "QGemm"
                for node in proto.graph.node):
-        return NormalForm(proto, {}, ())
+        return _rewritten(proto, FORMS) if _has_other_forms(proto.graph) else NormalForm(proto, {}, ())
     return _rewritten(proto, RULES)
+
+
+def _has_other_forms(graph: onnx.GraphProto) -> bool:
+    """Tell whether one of ``FORMS`` may change a graph."""
+    constants = {tensor.name for tensor in graph.initializer} | {
+        name for node in graph.node if node.op_type == "Constant" for name in node.output}
+    return any(node.op_type in _OTHER_FORMS or (node.op_type == "MatMul" and node.input[0] in constants)
+               or (node.op_type == "Gemm" and any(each.name == "transA" and each.i for each in node.attribute))
+               for node in graph.node)
 
 
 def without_integer_operators(proto: onnx.ModelProto) -> onnx.ModelProto:

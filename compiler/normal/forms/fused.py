@@ -1,0 +1,119 @@
+"""Operators in which ONNX Runtime's optimiser has joined several are those again.
+
+Source: ContribOperators.md of ONNX Runtime: FusedConv, FusedGemm, FusedMatMul, BiasGelu and FastGelu.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx_ir as ir
+
+from tilewright.compiler.normal.edit import Edit
+from tilewright.compiler.normal.forms.gains import scaled_constant
+from tilewright.compiler.normal.forms.inserted_moves import transposed
+from tilewright.compiler.normal.forms.ranks import rank_of
+from tilewright.compiler.normal.rule import Rule
+from tilewright.compiler.normal.values import attribute
+
+__all__ = ["FUSED"]
+
+_DOMAIN = "com.microsoft"
+_OF_ACTIVATION = ("activation", "activation_params", "activation_alpha", "activation_beta", "activation_gamma")
+_PARAMETERS = {"LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta")}
+_TURNS, _TURNED_BATCHES = ("transA", "transB"), ("transBatchA", "transBatchB")
+_GELU_OPSET, _BOUNDS_ARE_INPUTS = 20, 11
+_TANH_FACTOR, _TANH_CUBE = 0.7978845608028654, 0.044715
+"""sqrt(2 / pi), and the factor of the cube beside it, of the approximation of a Gelu by a Tanh."""
+
+
+
+def _apply(edit: Edit) -> int:
+    return sum(_taken_apart(edit, node) for node in edit.nodes() if node.domain == _DOMAIN and node.op_type in _FORMS)
+
+
+def _taken_apart(edit: Edit, node: ir.Node) -> bool:
+    new: ir.Value | None = _FORMS[node.op_type](edit, node)
+    if new is None:
+        return False
+    new.type, new.shape = node.outputs[0].type, node.outputs[0].shape
+    edit.replace(node, new)
+    return True
+
+
+def _product(edit: Edit, node: ir.Node) -> ir.Value | None:
+    """Return a FusedConv or FusedGemm as its product, a sum if it has one, and its activation."""
+    name = node.op_type.removeprefix("Fused")
+    given = list(node.inputs)
+    value = edit.insert(node, name, given[:3] if len(given) < 3 or given[2] is not None else given[:2])
+    maker = value.producer()
+    assert maker is not None
+    maker.attributes.update({key: each for key, each in node.attributes.items() if key not in _OF_ACTIVATION})
+    if len(given) > 3 and given[3] is not None:
+        value = edit.insert(node, "Add", [value, given[3]])
+    return _activated(edit, node, value)
+
+
+def _activated(edit: Edit, node: ir.Node, value: ir.Value) -> ir.Value:
+    name = str(attribute(node, "activation", ""))
+    stated = [attribute(node, f"activation_{each}") for each in ("alpha", "beta")]
+    numbers = [float(each) for each in attribute(node, "activation_params", [n for n in stated if n is not None])]
+    if not name:
+        return value
+    if name != "Clip":
+        return edit.insert(node, name, [value], dict(zip(_PARAMETERS.get(name, ()), numbers, strict=False)))
+    if edit.opset < _BOUNDS_ARE_INPUTS:
+        return edit.insert(node, name, [value], dict(zip(("min", "max"), numbers, strict=False)))
+    return edit.insert(node, name, [value, *(_number(edit, node, each) for each in numbers[:2])])
+
+
+def _matrices(edit: Edit, node: ir.Node) -> ir.Value | None:
+    """Return a FusedMatMul as Transposes, a MatMul and a Mul; None where no rank is known or batches are turned."""
+    alpha, factors = float(attribute(node, "alpha", 1.0)), list(node.inputs[:2])
+    ranks = [rank_of(each) if attribute(node, name, 0) else 0 for each, name in zip(factors, _TURNS, strict=True)]
+    if None in factors or None in ranks or any(attribute(node, name, 0) for name in _TURNED_BATCHES):
+        return None
+    if alpha != 1 and (scaled := scaled_constant(edit, node, factors[1], alpha)) is not None:
+        factors[1], alpha = scaled, 1.0
+    operands = [transposed(edit, node, value, [*range(rank - 2), rank - 1, rank - 2] if rank > 1 else [])
+                for value, rank in zip(factors, ranks, strict=True) if value is not None and rank is not None]
+    product = edit.insert(node, "MatMul", operands)
+    return product if alpha == 1 else edit.insert(node, "Mul", [product, _number(edit, node, alpha)])
+
+
+def _with_bias(edit: Edit, node: ir.Node) -> ir.Value | None:
+    return edit.insert(node, "Add", node.inputs[:2]) if len(node.inputs) > 1 and node.inputs[1] is not None \
+        else node.inputs[0]
+
+
+def _bias_gelu(edit: Edit, node: ir.Node) -> ir.Value | None:
+    value = edit.insert(node, "Gelu", [_with_bias(edit, node)])
+    maker = value.producer()
+    if maker is not None and edit.opset < _GELU_OPSET:
+        maker.domain = _DOMAIN
+    return value
+
+
+def _fast_gelu(edit: Edit, node: ir.Node) -> ir.Value | None:
+    """Return x · (1 + Tanh(sqrt(2 / pi) · (x + 0.044715 · x³))) / 2, by ONNX's Gelu where there is one."""
+    x = _with_bias(edit, node)
+    if edit.opset >= _GELU_OPSET:
+        return edit.insert(node, "Gelu", [x], {"approximate": "tanh"})
+
+    def of(op: str, *operands: ir.Value | None) -> ir.Value:
+        return edit.insert(node, op, operands)
+
+    cube = of("Mul", of("Mul", of("Mul", x, x), x), _number(edit, node, _TANH_CUBE))
+    bent = of("Tanh", of("Mul", of("Add", x, cube), _number(edit, node, _TANH_FACTOR)))
+    return of("Mul", of("Mul", x, of("Add", bent, _number(edit, node, 1.0))), _number(edit, node, 0.5))
+
+
+def _number(edit: Edit, node: ir.Node, value: float) -> ir.Value:
+    return edit.constant(np.array(value, np.float32), f"{node.outputs[0].name}:number")
+
+
+_FORMS: dict[str, Callable[[Edit, ir.Node], ir.Value | None]] = {
+    "FusedConv": _product, "FusedGemm": _product, "FusedMatMul": _matrices, "BiasGelu": _bias_gelu,
+    "FastGelu": _fast_gelu}
+
+FUSED = Rule("fused", "FusedConv, FusedGemm, FusedMatMul, BiasGelu and FastGelu are the operators that they join",
+             "that is their definition (ContribOperators.md of ONNX Runtime)", _apply)
