@@ -15,7 +15,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
 from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.onnx.reading_notes import add_note
 
-__all__ = ["raised", "with_kernels"]
+__all__ = ["raised", "with_gelu", "with_kernels"]
 
 _DOMAINS = ("", "ai.onnx")
 _QUANTISATION = {"DequantizeLinear", "QuantizeLinear"}
@@ -23,6 +23,9 @@ _QUANTISATION = {"DequantizeLinear", "QuantizeLinear"}
 
 _PER_AXIS, _NARROW_AND_WIDE = 13, 21
 _OF_21 = {onnx.TensorProto.INT16, onnx.TensorProto.UINT16, onnx.TensorProto.INT4, onnx.TensorProto.UINT4}
+
+_GELU, _GELU_IR = 20, 9
+"""The first opset that has a Gelu, and the format that it came with."""
 
 _OPEN = 2**31 - 1
 """The end of a kernel's versions while no newer one is known: it then computes the first of them, and no other."""
@@ -54,6 +57,24 @@ def with_kernels(proto: onnx.ModelProto) -> onnx.ModelProto:
         converted = proto
     add_note(converted, note)
     return converted
+
+
+def with_gelu(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model that has a FastGelu of com.microsoft in an opset that has it as a Gelu: one function, not eight.
+
+    It stays as it is where another of its operators cannot be brought there.
+    """
+    stated = next((each for each in proto.opset_import if each.domain in _DOMAINS), None)
+    if stated is None or stated.version >= _GELU or all(node.op_type != "FastGelu" for node in proto.graph.node):
+        return proto
+    try:
+        made = onnx.version_converter.convert_version(proto, _GELU)
+    except (RuntimeError, ValueError, onnx.version_converter.ConvertError):
+        return proto
+    made.ir_version = max(made.ir_version, _GELU_IR)
+    known = {each.key for each in made.metadata_props}
+    made.metadata_props.extend(each for each in proto.metadata_props if each.key not in known)
+    return made
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:

@@ -69,7 +69,7 @@ def quantisation_error(quantised: Quantised, network: Network, steps: Steps) -> 
         The compiled network, for names and scales of tensors.
     """
     tensors = [network.tensors[layer.writes[0]] for layer in network.layers]
-    views = {info.name: _View.of(info, network) for info in tensors if info.dtype == "int8"}
+    views = {info.name: _View.of(info, network) for info in tensors if _is_levels(info, network)}
     reference = Reference(quantised.model)
     plain = FloatReference(quantised.float_model, (_float_name(view.whole) for view in views.values()))
     compared = {name: view for name, view in views.items() if _float_name(view.whole) in plain.names}
@@ -89,6 +89,11 @@ def quantisation_error(quantised: Quantised, network: Network, steps: Steps) -> 
     layers = tuple(LayerError(layer, tensor, _decibels(*sums[tensor])) for layer, tensor in written
                    if tensor in sums and sums[tensor].any())
     return QuantisationError(layers=layers, samples=len(feeds), agreeing=agreeing, answers=answers)
+
+
+def _is_levels(info: TensorInfo, network: Network) -> bool:
+    """Tell whether a tensor is levels, or a part of some; the bytes that make a result in float are none."""
+    return info.dtype == "int8" and (info.place is None or network.tensors[info.place.parent].dtype == "int8")
 
 
 def _float_name(tensor: str) -> str:

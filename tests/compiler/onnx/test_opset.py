@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.compiler.onnx.test_opsets import network, quantised
-from tilewright.compiler.onnx.opset import with_kernels
+from tilewright.compiler.onnx.opset import with_gelu, with_kernels
 from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.isa.machine import PRESETS
 from tilewright.runtime.compared_run import run_model
@@ -80,6 +80,17 @@ def test_what_means_something_else_there_stays_as_it_is():
     model = one("SpaceToDepth", NEWEST, blocksize=2, mode="CRD")
     assert with_kernels(model) is model
 
+
+def test_a_fast_gelu_needs_an_opset_that_has_a_gelu():
+    model = one("FastGelu", 17)
+    model.graph.node[0].domain = "com.microsoft"
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    model.metadata_props.add(key="author", value="someone")
+    made = with_gelu(model)
+    assert opset_of(made) == 20
+    assert [each.key for each in made.metadata_props] == ["author"]
+    assert runs(made)
+    assert with_gelu(made) is made
 
 
 @pytest.mark.filterwarnings("ignore::tilewright.errors.FloatOnCoreWarning")

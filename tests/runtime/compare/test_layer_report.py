@@ -290,6 +290,21 @@ def test_the_noise_measured_is_that_of_the_definition(tmp_path):
     assert error.agreeing == np.count_nonzero(signal.argmax(axis=2) == other.argmax(axis=2))
 
 
+def test_the_bytes_of_a_result_in_float_are_no_levels(tmp_path):
+    from tilewright.runtime.quantise.quantisation_error import quantisation_error
+    from tilewright.runtime.quantise.quantiser import quantise
+
+    builder = FloatBuilder(seed=6)
+    x = builder.conv(builder.input((1, 3, 8, 8)), 3, 8)
+    onnx.save(builder.finish(builder.node("HardSigmoid", x)), tmp_path / "net.onnx")
+    quantised = quantise(read_model(tmp_path / "net.onnx"), tmp_path / "net.onnx", None, Silence())
+    network, *_ = prepared(quantised.model, BASE)
+    assert any(info.place is not None and network.tensors[info.place.parent].dtype == "float32"
+               for info in network.tensors.values())
+    assert [each.layer for each in quantisation_error(quantised, network, Silence()).layers] == [
+        network.layers[0].name]
+
+
 def test_of_a_part_of_a_concatenation_the_noise_is_that_of_its_channels(tmp_path):
     from tilewright.runtime.quantise.quantisation_error import quantisation_error
     from tilewright.runtime.quantise.quantiser import quantise
