@@ -15,7 +15,7 @@ from math import log2
 from pathlib import Path
 from typing import Any
 
-from tilewright.isa.machine import LIMITS, PRESETS, Machine
+from tilewright.isa.machine import EXTRA_UNITS, LIMITS, PRESETS, Machine
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers
 
 __all__ = ["draw_machine", "features", "fitted", "main", "predicted_registers"]
@@ -91,7 +91,7 @@ def _draw(chance: random.Random) -> Machine | None:
     values["clusters"] = values["lanes"] // shared
     values |= {field.name: chance.random() < 0.75 for field in fields(Machine) if field.type is bool}
     try:
-        return Machine(**values | {"row_unit": False})
+        return Machine(**values | dict.fromkeys(EXTRA_UNITS, False))
     except ValueError:      # its buffers do not fit its lanes
         return None
 

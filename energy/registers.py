@@ -12,10 +12,10 @@ from typing import Any
 
 from tilewright.energy.extension_logic import extension_logic
 from tilewright.energy.register_fit import predicted_registers
-from tilewright.energy.unit_registers import row_unit_registers, saved_registers
+from tilewright.energy.unit_registers import decoder_registers, row_unit_registers, saved_registers
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.isa.extension import ExtendedMachine, unit_of
-from tilewright.isa.machine import PRESETS, UNITS, Machine
+from tilewright.isa.machine import EXTRA_UNITS, PRESETS, UNITS, Machine
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers
 
 __all__ = ["CORE_REGISTERS", "count_fresh", "main", "registers_of"]
@@ -45,6 +45,9 @@ def registers_of(machine: Machine) -> dict[str, int]:
     if machine.row_unit:    # which no preset and no machine of a fit has
         bare = registers_of(replace(machine, row_unit=False))
         return bare | {"post_processing": bare["post_processing"] + row_unit_registers(machine)}
+    if machine.coded_weights:
+        bare = registers_of(replace(machine, coded_weights=False))
+        return {block: count + decoder_registers(machine).get(block, 0) for block, count in bare.items()}
     if machine.array not in _FITTED_ARRAYS:
         return dict(_counted(replace(machine, name="")))
     if (counted := _committed(machine)) is not None:
@@ -69,7 +72,7 @@ def count_fresh(machine: Machine) -> dict[str, int]:
 
 def _whole(machine: Machine) -> Machine:
     """Return the machine with all units, the array of the presets, and as many clusters as that needs."""
-    units: dict[str, Any] = dict.fromkeys(UNITS, True) | {"row_unit": False}
+    units: dict[str, Any] = dict.fromkeys(UNITS, True) | dict.fromkeys(EXTRA_UNITS, False)
     return replace(machine, array="winograd", clusters=max(machine.clusters, machine.lanes // machine.tiles), **units)
 
 

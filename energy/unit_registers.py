@@ -7,9 +7,10 @@ at once the sum of blocks is met within 3 %.
 
 from collections.abc import Mapping
 
-from tilewright.isa.machine import Machine
+from tilewright.isa.coded.weight_code import WIDTHS, WeightCode
+from tilewright.isa.machine import TILE_BYTES, Machine
 
-__all__ = ["row_unit_registers", "saved_registers"]
+__all__ = ["decoder_registers", "row_unit_registers", "saved_registers"]
 
 _PLAIN_LANE = 643
 """Of a plain lane, its part of the cluster included."""
@@ -28,6 +29,20 @@ def row_unit_registers(machine: Machine) -> int:
     Counted on the presets, and on machines of 2 and 4 lanes: within 2 %.
     """
     return 430 + 122 * machine.post_lanes if machine.normalises_rows else 0
+
+
+def decoder_registers(machine: Machine) -> dict[str, int]:
+    """Return by block how many flip-flops more a machine has with a decoder of weights, as its parts add up.
+
+    The load has the decoder (896 on `base`, counted) and the steps of a block; a weight buffer keeps two bus words
+    where it kept one.
+    """
+    code, bus, written = WeightCode.of(machine), 8 * machine.bus_bytes, machine.decoded_bytes
+    held = code.word_nibbles.bit_length()
+    lane = 2 * bus + (held + 1) + (held - 1) + 4 + 40     # two words, how much and where, the width, planes and mask
+    wider = 8 * min(written, TILE_BYTES) - 8 * min(machine.bus_bytes, TILE_BYTES) + 1
+    return {"load": code.lanes * lane + bus + 4 * WIDTHS + 88 + 50,
+            "weight_buffer": wider * machine.clusters if machine.decodes_two_words else 0}
 
 
 def saved_registers(machine: Machine, whole: Mapping[str, int]) -> dict[str, int]:

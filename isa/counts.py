@@ -11,7 +11,8 @@ _ROW = ("chunk_bytes", "chunks")
 COUNTS: dict[tuple[str, str], tuple[str, ...]] = {
     **{("lda", name): ("rows",) for name in ("linear", "blocked", "residual", "fill_linear", "fill_blocked")},
     ("lda", "set_row"): _ROW,
-    **{("ldw", name): ("words",) for name in ("main", "ninths", "parameters", "table")},
+    **{("ldw", name): ("words",) for name in ("main", "ninths", "parameters", "table", "set_coded")},
+    **{("ldw", name): ("steps",) for name in ("coded_main", "coded_ninths")},
     ("conv23", "run"): _TILES,
     ("conv23", "run_without_reuse"): _TILES,
     ("conv", "run"): _TILES,

@@ -185,6 +185,12 @@ INSTRUCTIONS = (
               ("ninths", 1, "load the ninth weights of 3x3 kernels, 16 kernels to a word"),
               ("parameters", 2, "load 64-bit channel parameters: bias 32, mantissa 24, shift 8"),
               ("table", 3, "load value tables of post-processing: 256 bytes for each table slot"))),
+        *(Variant(name, code, "load", f"the same as {plain}, from coded bus words, as many as ldw.set_coded says",
+                  (_ADDRESS,), (Field("base", 16, "bus word in the destination; a multiple of a step's"),
+                                Field("steps", 16, "steps of the decoder; 1..65535")), _LDW)
+          for name, code, plain in (("coded_main", 4, "main"), ("coded_ninths", 5, "ninths"))),
+        Variant("set_coded", 6, "load", "how long a block is that lies coded in memory",
+                (Field("words", 16, "bus words; 1..65535"),)),
     )),
     Instruction("conv23", 2, "Winograd F(2x2,3x3) over a block of tiles and all input channels, with column reuse", (
         Variant("run", 0, "mac", "multiply and accumulate 3x3 stride-1 tiles from the blocked layout",

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, fields, replace
 
 __all__ = [
-    "ARRAYS", "BUS_BYTES", "DEFAULT_MACHINE", "INTEGRATION", "LATENCY_CYCLES", "LIMITS", "MOST_STALL_PERCENT",
-    "PARAMETER_BYTES", "PRESETS", "SUM_BYTES", "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES", "UNITS", "Machine",
-    "MemoryTiming", "lanes_of_a_fetch", "preset",
+    "ARRAYS", "BUS_BYTES", "DEFAULT_MACHINE", "EXTRA_UNITS", "INTEGRATION", "LATENCY_CYCLES", "LIMITS",
+    "MOST_STALL_PERCENT", "PARAMETER_BYTES", "PRESETS", "SUM_BYTES", "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES",
+    "UNITS", "Machine", "MemoryTiming", "lanes_of_a_fetch", "preset",
 ]
 
 TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a cycle
@@ -76,8 +76,12 @@ UNITS = {
     "whole_sums": "sums of 32 bits themselves, in place of values",
     "chaining": "results go back to the activation buffer",
     "row_unit": "softmax and normalisation of rows in the result buffer, through value tables and requantisation",
+    "coded_weights": "weights that lie coded in memory, and are decoded as they are loaded",
 }
 """Units that a machine may leave out, and what each does. `Machine` has a field of truth for each."""
+
+EXTRA_UNITS = ("row_unit", "coded_weights")
+"""Those that no preset has, nor a machine to which area and registers were fitted: they are counted by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +118,8 @@ class Machine:
     column_reuse, paired_rows, value_tables, residual_adder, max_pooling, whole_sums, chaining, row_unit : bool
         Whether the machine has the unit; see ``UNITS``. Without an array for conv23 there is no column reuse, and
         without value tables no softmax of rows.
+    coded_weights : bool
+        The same of weights that lie coded in memory: `isa.coded.weight_code`.
     """
 
     name: str = "custom"
@@ -139,6 +145,7 @@ class Machine:
     whole_sums: bool = True
     chaining: bool = True
     row_unit: bool = False
+    coded_weights: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -256,6 +263,16 @@ class Machine:
     def written_bytes(self) -> int:
         """Bytes that the activation buffer takes in a cycle: a bus word, or a byte for each of its banks."""
         return min(self.bus_bytes, TILE_BYTES)
+
+    @property
+    def decoded_bytes(self) -> int:
+        """Bytes of coded weights that are decoded in a cycle: two bus words, or what the weight memories take."""
+        return min(2 * self.bus_bytes, TILE_BYTES * self.clusters)
+
+    @property
+    def decodes_two_words(self) -> bool:
+        """Whether coded weights are decoded two bus words a cycle."""
+        return self.coded_weights and self.decoded_bytes > self.bus_bytes
 
     @property
     def padded_bytes(self) -> int:

@@ -1,8 +1,9 @@
 """Cycles without values: a program's time by the cycle model alone, which does not depend on values."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,11 +41,13 @@ class PredictedRun:
 
 
 def predict_run(machine: Machine, program: Program, timing: MemoryTiming,
-                call_cycles: Callable[[Call, MemoryTiming], int]) -> PredictedRun:
+                call_cycles: Callable[[Call, MemoryTiming], int],
+                images: Sequence[tuple[int, bytes]] = ()) -> PredictedRun:
     """Return how long ``program`` takes on ``machine``: the cycles that `sim.fast_engine.run_fast` gives.
 
     ``call_cycles`` says how long the host core takes for what it computes itself. Nothing is computed, so that a
-    command which no hardware could execute is not noticed, unless it waits for ever.
+    command which no hardware could execute is not noticed, unless it waits for ever. ``images``, contents of main
+    memory by their addresses, hold coded weights: how long these take depends on them.
 
     Raises
     ------
@@ -58,7 +61,13 @@ def predict_run(machine: Machine, program: Program, timing: MemoryTiming,
         records[address] = record.astype("<u4").tobytes()
 
     host = HostCommands(program, lambda call: call_cycles(call, timing), lambda _function, _command: True)
-    model = CycleModel(machine, timing, host.send(), store)
+    model = CycleModel(machine, timing, host.send(), store, partial(_content, images))
     cycles = model.run() + END_CYCLES
     return PredictedRun(cycles, host.instructions, host.commands, records, time.perf_counter() - began,
                         host.complete(model.times))
+
+
+def _content(images: Sequence[tuple[int, bytes]], address: int, size: int) -> bytes:
+    """Return ``size`` bytes of the image that has them."""
+    return next((data[address - first:address - first + size] for first, data in images
+                 if first <= address <= address + size <= first + len(data)), bytes(size))

@@ -94,7 +94,7 @@ class _Run:
         self.operands = OperandSampler(self.executor.state)
         self.fault: Fault | None = None
         self.host = HostCommands(program, self._call, self._execute)
-        self.model = CycleModel(machine, timing, self.host.send(), self._store_record)
+        self.model = CycleModel(machine, timing, self.host.send(), self._store_record, memory.get)
 
     def _call(self, call: Call) -> int:
         return execute_call(call, self.memory, self.timing, self.core)

@@ -140,6 +140,13 @@ class Reader:
                         -(-pixels // 4) * TILE_BYTES * cfg["channels"], write=True)
 
     def _ldw(self, variant: str, op: _Operands) -> Iterator[Access]:
+        if variant.startswith("coded_"):
+            machine, size = self.machine, op["steps"] * self.machine.decoded_bytes
+            read = self.settings["ldw"]["words"] * machine.bus_bytes
+            first = op["base"] * machine.bus_bytes // machine.decoded_bytes * machine.decoded_bytes
+            yield Access("memory", op["address"], op["address"] + read)
+            yield Access(variant.removeprefix("coded_"), first, first + size, write=True)
+            return
         bus = self.machine.bus_bytes
         yield Access("memory", op["address"], op["address"] + op["words"] * bus)
         yield Access(variant, op["base"] * bus, (op["base"] + op["words"]) * bus, write=True)

@@ -16,7 +16,9 @@ from tilewright.compiler.schedule.steps import Need
 from tilewright.compiler.schedule.weight_image import BlockImage, Span
 from tilewright.isa.machine import Machine
 
-__all__ = ["Lasting", "LoadedRegions", "Region", "Ring", "content_of", "units_of", "with_lasting"]
+__all__ = [
+    "LEAST_PIECE", "Lasting", "LoadedRegions", "Piece", "Region", "Ring", "content_of", "units_of", "with_lasting",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,43 @@ def _merged(needs: Sequence[Need], kept: Mapping[int, Sequence[int]], sizes: Seq
             need = replace(need, last=members[-1].last, among=among)
         found.append(need)
     return Lasting(tuple(found), left, places)
+
+
+LEAST_PIECE = 512
+"""Bytes of weights that are worth a command of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a block of weights that is still to be loaded, and its place, in bytes over all clusters."""
+
+    kind: str
+    source: Span
+    target: Region
+
+    def fits(self, free: int, machine: Machine) -> bool:
+        """Tell whether its first load may be as short as that of ``free`` bytes: coded blocks are not cut."""
+        return not self.source.parts or self.source.parts[0].cycles * machine.bus_bytes <= free
+
+    def cut(self, most: int, machine: Machine) -> tuple["Piece", int, "Piece | None"]:
+        """Return what is loaded first, its bytes, or as many as would take as long, and the rest.
+
+        That is a coded block, or at most ``most`` bytes where the rest is worth a command. What is first keeps the
+        whole place: how the parts share it does not matter, for whoever reads any of it waits for the last.
+        """
+        source, target = self.source, self.target
+        if source.parts:
+            part, *others = source.parts
+            first = Span(part.start, part.start + part.size, (part,))
+            rest = Span(first.stop, source.stop, tuple(others))
+            moved, size = part.cycles * machine.bus_bytes, part.decoded
+        else:
+            size = moved = source.size
+            if size - most >= LEAST_PIECE:
+                size = moved = most // machine.padded_bytes * machine.padded_bytes
+            first, rest = Span(source.start, source.start + size), Span(source.start + size, source.stop)
+        behind = Piece(self.kind, rest, Region(target.start + size, target.stop)) if rest.size else None
+        return Piece(self.kind, first, target), moved, behind
 
 
 def units_of(need: Need, plan: LayerPlan, machine: Machine) -> int:

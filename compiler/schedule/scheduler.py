@@ -37,7 +37,16 @@ from tilewright.compiler.schedule import groups, on_chip
 from tilewright.compiler.schedule import step_commands as commands
 from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.kept_inputs import lay_out
-from tilewright.compiler.schedule.rings import LoadedRegions, Region, Ring, content_of, units_of, with_lasting
+from tilewright.compiler.schedule.rings import (
+    LEAST_PIECE,
+    LoadedRegions,
+    Piece,
+    Region,
+    Ring,
+    content_of,
+    units_of,
+    with_lasting,
+)
 from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.steps import Kind, Need, TileStep, block_of, needs_of, steps_of, tile_of
 from tilewright.compiler.schedule.stretch_commands import in_stretches
@@ -47,20 +56,7 @@ from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 from tilewright.isa.program import Call, Issue, Operand
 
-__all__ = ["CoreCall", "Piece", "ProgramScheduler", "schedule"]
-
-_LEAST_PIECE = 512
-"""Bytes of weights that are worth a command of their own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a block of weights that is still to be loaded, and its place, in bytes over all clusters."""
-
-    kind: str
-    source: Span
-    target: Region
-
+__all__ = ["CoreCall", "ProgramScheduler", "schedule"]
 
 @dataclass(frozen=True, slots=True)
 class CoreCall:
@@ -216,8 +212,10 @@ class ProgramScheduler:
 
     def fetch_ahead(self, layer: int, free: int) -> None:
         """Load up to ``free`` bytes of weights of later steps, as far as there is room."""
-        while free >= _LEAST_PIECE:
+        while free >= LEAST_PIECE:
             if not self.pieces and not self.begin_block(ahead=True):
+                return
+            if not self.pieces[0].fits(free, self.machine):
                 return
             free -= self.load_piece(layer, free)
 
@@ -258,16 +256,13 @@ class ProgramScheduler:
         return units_of(need, self.plans[need.layer], self.machine)
 
     def load_piece(self, layer: int, most: int) -> int:
-        """Load at most ``most`` bytes of the next piece, and return how many."""
-        piece = self.pieces.popleft()
-        size = piece.source.size
-        if size - most >= _LEAST_PIECE:
-            size = most // self.machine.padded_bytes * self.machine.padded_bytes
-            self.pieces.appendleft(Piece(piece.kind, Span(piece.source.start + size, piece.source.stop),
-                                         Region(piece.target.start + size, piece.target.stop)))
-        source = Span(piece.source.start, piece.source.start + size)
-        self.emit(layer, commands.load_weights(piece.kind, source, self.memory.weights, piece.target, self.machine))
-        return size
+        """Load at most ``most`` bytes of the next piece, or a coded block; return how many bytes take as long."""
+        piece, moved, rest = self.pieces.popleft().cut(most, self.machine)
+        if rest is not None:
+            self.pieces.appendleft(rest)
+        self.emit(layer, commands.load_weights(piece.kind, piece.source, self.memory.weights, piece.target,
+                                               self.machine))
+        return moved
 
     def flush(self, layer: int) -> None:
         """Load what is left of the block that was begun."""

@@ -23,7 +23,7 @@ from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, axes, block_rows
 from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.rings import Region
-from tilewright.compiler.schedule.weight_image import Span
+from tilewright.compiler.schedule.weight_image import CodedPart, Span
 from tilewright.isa.extension import stage_of
 from tilewright.isa.limits import MAX_BURST_WORDS, MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
@@ -187,6 +187,9 @@ def load_weights(kind: str, source: Span, address: int, base: Region, machine: M
 
     ``base`` counts bytes of the destination over all clusters: 16 per word, 8 per channel.
     """
+    if source.parts:
+        yield from _load_coded(kind, source.parts[0], address, base, machine)
+        return
     bus = machine.bus_bytes
     word, end = base.start // bus, source.start
     while end < source.stop:
@@ -196,6 +199,16 @@ def load_weights(kind: str, source: Span, address: int, base: Region, machine: M
                     (Access("memory", address + end, address + end + words * bus),
                      Access(kind, base.start, base.stop, write=True)))
         word, end = word + words, end + words * bus
+
+
+def _load_coded(kind: str, part: CodedPart, address: int, base: Region, machine: Machine) -> Iterator[Draft]:
+    """Yield the commands that load coded weights to the words ``base``, in bytes as `load_weights` has it."""
+    bus = machine.bus_bytes
+    yield Draft("ldw", "set_coded", {"words": part.size // bus})
+    yield Draft("ldw", f"coded_{kind}", {"address": address + part.start, "base": base.start // bus,
+                                         "steps": part.decoded // machine.decoded_bytes},
+                (Access("memory", address + part.start, address + part.start + part.size),
+                 Access(kind, base.start, base.stop, write=True)))
 
 
 def behind(drafts: Iterator[Draft], tensors: Sequence[tuple[int, int]]) -> Iterator[Draft]:

@@ -12,13 +12,14 @@ from tilewright.compiler.network.memory_map import MemoryPlan
 from tilewright.compiler.plan.algorithms import Algorithm, LoopNest, kernel_runs, seen_kernels
 from tilewright.compiler.plan.footprint import WeightBlock, gains_start, parameter_channels
 from tilewright.compiler.plan.planner import LayerPlan
+from tilewright.compiler.weights.weight_coding import coded_blocks
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
 from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.semantics.inner_product import fold_run_eta, fold_tile_eta
 
 __all__ = [
-    "BlockImage", "Span", "pack_conv", "pack_conv23", "pack_network", "pack_parameters", "with_computed",
+    "BlockImage", "CodedPart", "Span", "pack_conv", "pack_conv23", "pack_network", "pack_parameters", "with_computed",
 ]
 
 _Int8 = NDArray[np.int8]
@@ -26,11 +27,25 @@ _Int32 = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
+class CodedPart:
+    """A block of coded weights, ``size`` bytes from ``start`` of the weight image on, that decode to ``decoded`` bytes.
+
+    ``cycles`` are those of its load, with a bus word in each.
+    """
+
+    start: int
+    size: int
+    decoded: int
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
-    """Bytes [start, stop) of the weight image."""
+    """Bytes [start, stop) of the weight image; ``parts``, one behind the other, if they are coded weights."""
 
     start: int
     stop: int
+    parts: tuple[CodedPart, ...] = ()
 
     @property
     def size(self) -> int:
@@ -58,6 +73,7 @@ def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[byte
     """
     parts: list[bytes] = []
     known: dict[bytes, Span] = {}
+    coded: dict[bytes, Span] = {}
     size = 0
 
     def append(data: bytes) -> Span:
@@ -70,6 +86,23 @@ def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[byte
             known[data] = Span(size, size + len(padded))
             size += len(padded)
         return known[data]
+
+    def append_coded(data: bytes) -> Span:
+        """Append weights, coded if that is shorter and no slower."""
+        nonlocal size
+        if data in coded:
+            return coded[data]
+        streams = coded_blocks(data, machine) if data else ()
+        if not streams:
+            return append(data)
+        stop, found = size, list[CodedPart]()
+        for each in streams:
+            found.append(CodedPart(stop, len(each.stream), each.decoded, each.cycles))
+            stop += len(each.stream)
+            parts.append(each.stream)
+        coded[data] = Span(size, stop, tuple(found))
+        size = stop
+        return coded[data]
 
     places = {}
     for layer, plan in plans.items():
@@ -89,9 +122,9 @@ def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[byte
                 if isinstance(plan.layer.rows, RowNorm):
                     chosen = chosen.ljust(8 * gains_start(block, plan.nest, machine), b"\0")
                     chosen += np.array(plan.layer.rows.parameters, "<u8").tobytes()
-            layer_places.append(BlockImage(append(words), append(ninth), append(chosen), table))
+            layer_places.append(BlockImage(append_coded(words), append_coded(ninth), append(chosen), table))
         places[layer] = tuple(layer_places)
-    return b"".join(parts), places
+    return b"".join((*parts, bytes(-size % machine.padded_bytes))), places
 
 
 def with_computed(places: Mapping[int, tuple[BlockImage, ...]], plans: Mapping[int, LayerPlan], memory: MemoryPlan,

@@ -21,7 +21,7 @@ from tilewright.hardware.area_model.area_fit import (
     ratios,
 )
 from tilewright.hardware.area_model.structure import block_rams, memories, multipliers
-from tilewright.isa.machine import LIMITS, UNITS, Machine
+from tilewright.isa.machine import EXTRA_UNITS, LIMITS, UNITS, Machine
 from tilewright.tools.files import write_file
 from tilewright.tools.markdown import table
 from tilewright.tools.templates import render
@@ -110,7 +110,8 @@ def _described(machine: Machine) -> str:
     sizes = " ".join(f"{getattr(machine, name) // 1024}" for name in
                      ("activation_bytes", "weight_bytes", "result_bytes"))
     absent = [unit.replace("_", " ") for unit in UNITS
-              if not getattr(machine, unit) and unit != "row_unit" and (unit != "column_reuse" or machine.winograd)]
+              if not getattr(machine, unit) and unit not in EXTRA_UNITS
+              and (unit != "column_reuse" or machine.winograd)]
     return (f"{machine.array}, {machine.lanes} lanes in {machine.clusters}, {machine.tiles} tiles, "
             f"{machine.post_lanes} post lanes, bus {machine.bus_bytes}, KiB {sizes}, "
             f"{machine.parameter_channels} channels, queue {machine.queue_depth}"

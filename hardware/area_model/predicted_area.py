@@ -11,6 +11,7 @@ from tilewright.energy.sram import Sram
 from tilewright.hardware.area_model.area_fit import COEFFICIENTS, SCALED, HeldOutError
 from tilewright.hardware.area_model.features import FEATURES, features_of
 from tilewright.hardware.area_model.structure import REGISTER_FILE_WORDS, block_rams, memories, multipliers
+from tilewright.isa.coded.weight_code import GROUP
 from tilewright.isa.machine import Machine
 
 __all__ = ["TARGETS_PREDICTED", "PredictedArea", "predict_area"]
@@ -56,6 +57,11 @@ _ROW_UNIT = {"LUT": (365.0, 58.0), "carry": (111.0, 21.0), "FF": (430.0, 122.0)}
 lanes (423 to 1,308 LUT4), without the choices between its entries and sums; flip-flops with all that belongs to it."""
 
 
+_DECODER = {"LUT": (249.0, 17.0), "carry": (11.0, 0.1), "FF": (112.0, 14.0)}
+"""Of the decoder of weights on ECP5, for each of its lanes, and for each of these and each byte of the bus: Yosys 0.70,
+`rtl.load.weight_decoder` alone on `nano`, `base` and `large` (631, 1,519 and 4,158 LUT4; 368, 896 and 2,728 FF)."""
+
+
 def predict_area(machine: Machine, target: str) -> PredictedArea:
     """Return the predicted area of the coprocessor of ``machine``, alone, on one of `TARGETS_PREDICTED`.
 
@@ -85,6 +91,9 @@ def _add_counted(blocks: Mapping[str, dict[str, float]], machine: Machine, targe
     if target.startswith("ecp5"):
         for block, count in multipliers(machine).items():
             blocks[block]["DSP"] = count
+        if machine.coded_weights:
+            for resource, (first, each) in _DECODER.items():
+                blocks["load"][resource] += machine.decoded_bytes // GROUP * (first + each * machine.bus_bytes)
         if machine.normalises_rows:
             for resource, (first, each) in _ROW_UNIT.items():
                 blocks["post: control"][resource] += first + each * machine.post_lanes
@@ -98,9 +107,10 @@ def _add_counted(blocks: Mapping[str, dict[str, float]], machine: Machine, targe
 
 
 def _beyond(machine: Machine, ranges: Mapping[str, tuple[int, int]]) -> tuple[str, ...]:
-    """Return the parameters that lie outside those of the machines that were synthesised, none of which had rows."""
+    """Return the parameters that lie outside those of the machines that were synthesised: none had extra units."""
     found = tuple(name for name, (least, most) in ranges.items() if not least <= getattr(machine, name) <= most)
-    return (*found, "row_unit") if machine.normalises_rows else found
+    extra = {"row_unit": machine.normalises_rows, "coded_weights": machine.coded_weights}
+    return (*found, *(unit for unit, there in extra.items() if there))
 
 
 @cache

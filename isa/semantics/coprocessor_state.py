@@ -109,7 +109,7 @@ class CoprocessorState:
         self.parameters: Int8 = np.zeros(8 * machine.parameter_channels, np.int8)
         self.tables: Int8 = np.zeros((TABLE_SLOTS, TABLE_BYTES), np.int8)
         self.settings = {mnemonic: Settings(mnemonic)
-                         for mnemonic in ("lda", "conv", "act", "pool", "sta", "extension")}
+                         for mnemonic in ("lda", "ldw", "conv", "act", "pool", "sta", "extension")}
         self.sums: deque[TileSums] = deque()
         self.held: Int32 | Int64 | None = None
         self.unpacked: dict[tuple[str, int, int, int], NDArray[Any]] = {}

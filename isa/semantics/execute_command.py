@@ -41,7 +41,7 @@ EFFECTS: dict[str, _Effect] = {
 }
 """The effect of each instruction by mnemonic; it takes the name of the variant and the operands. Set variants apart."""
 
-_COUNTS = ("rows", "words", "tiles_y", "groups", "channels", "items", "item_bytes", "length")
+_COUNTS = ("rows", "words", "tiles_y", "groups", "channels", "items", "item_bytes", "length", "steps")
 """Operands that the hardware counts down from, and so must not be zero."""
 
 

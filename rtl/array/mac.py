@@ -19,7 +19,7 @@ from tilewright.rtl.array.plain_lane import PlainLane
 from tilewright.rtl.array.sequencer import MacState, Sequencer
 from tilewright.rtl.array.winograd_inner_lane import TileXiLane, WinogradInnerLane
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, activation_write_signature
-from tilewright.rtl.buffers.weight_buffer import weight_write_signature
+from tilewright.rtl.buffers.weight_buffer import weight_write_signature, written_bytes
 from tilewright.rtl.stream.commands import is_command
 from tilewright.rtl.stream.stages import Pipeline
 
@@ -124,7 +124,7 @@ class MacUnit(Component):
             "sums_request": In(sums_request_signature(machine)),
             "sums_response": Out(sums_response_signature(machine)),
             "activation_written_bytes": Out(5),
-            "weight_written_bytes": Out(max(5, machine.bus_bytes.bit_length())),
+            "weight_written_bytes": Out(max(5, written_bytes(machine).bit_length())),
         }
         shared = {name: member for name, member in self.sequencer.signature.members.items()
                   if name not in ("request", "fetch")}
@@ -316,6 +316,12 @@ class MacUnit(Component):
                      for lane in every})
         return [getattr(pipe, f"sum_{lane}") for lane in every]
 
+    def _weight_bytes(self) -> ValueLike:
+        """Return the bytes of a write of weights."""
+        machine = self.machine
+        return Mux(self.weight_write.both, machine.decoded_bytes, machine.bus_bytes) if machine.decodes_two_words \
+            else machine.bus_bytes
+
     def _report(self, m: Module, sequencer: Sequencer) -> None:
         """Count what is written, and how long slots are under way after they have left the sequencer."""
         longest = self.latency - Sequencer.LATENCY + self.machine.fetch_slots
@@ -328,5 +334,5 @@ class MacUnit(Component):
             self._at_work.eq(sequencer.busy | sequencer.request.valid | (left != 0)),
             self.activation_written_bytes.eq(Mux(self.activation_write.valid, self.activation_write.count, 0)
                                              + self._own_written),
-            self.weight_written_bytes.eq(Mux(self.weight_write.valid, self.machine.bus_bytes, 0)),
+            self.weight_written_bytes.eq(Mux(self.weight_write.valid, self._weight_bytes(), 0)),
         ]

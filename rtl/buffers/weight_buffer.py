@@ -10,7 +10,7 @@ from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import VALUE
 from tilewright.rtl.stream.stages import Pipeline, flow
 
-__all__ = ["WeightBuffer", "fetch_layout", "weight_write_signature"]
+__all__ = ["WeightBuffer", "fetch_layout", "weight_write_signature", "written_bytes"]
 
 
 def fetch_layout(machine: Machine) -> StructLayout:
@@ -29,13 +29,23 @@ def fetch_layout(machine: Machine) -> StructLayout:
 
 
 def weight_write_signature(machine: Machine) -> Signature:
-    """Return the write port: one bus word per cycle, always accepted, numbered as `ldw` numbers them."""
+    """Return the write port: one bus word per cycle, always accepted, numbered as `ldw` numbers them.
+
+    Where weights are decoded two words a cycle, ``data`` are two, alike unless both are written: ``both``, and the
+    index is even.
+    """
     return Signature({
         "valid": Out(1),
         **({"ninth": Out(1)} if machine.winograd else {}),
+        **({"both": Out(1)} if machine.decodes_two_words else {}),
         "index": Out(16),
-        "data": Out(8 * machine.bus_bytes),
+        "data": Out(8 * written_bytes(machine)),
     })
+
+
+def written_bytes(machine: Machine) -> int:
+    """Return the bytes that the write port takes at most in a cycle."""
+    return machine.decoded_bytes if machine.coded_weights else machine.bus_bytes
 
 
 class WeightBuffer(Component):
@@ -191,8 +201,8 @@ class WeightBuffer(Component):
         port = ninths.write_port(granularity=128 // self._parts)
         m.d.comb += [
             port.addr.eq(kept.word),
-            port.data.eq(kept.data.replicate(self._parts)),
-            port.en.eq((kept.valid & kept.ninth) << kept.part),
+            port.data.eq(self._replicated(kept.data)),
+            port.en.eq(self._parts_written(kept.valid & kept.ninth)),
         ]
         return ninths
 
@@ -203,17 +213,31 @@ class WeightBuffer(Component):
         each of neighbouring clusters.
         """
         write, bus_bytes, clusters = self.write, self.machine.bus_bytes, self.machine.clusters
-        words = max(1, bus_bytes // TILE_BYTES)
+        words, written = max(1, bus_bytes // TILE_BYTES), max(1, written_bytes(self.machine) // TILE_BYTES)
         part_bits, turn_bits = exact_log2(self._parts), exact_log2(clusters // words)
         turn, word = write.index[part_bits:part_bits + turn_bits], write.index[part_bits + turn_bits:]
-        pipe = Pipeline(m, write.valid & (turn == self.cluster // words), prefix="write_")
+        mine = turn == self.cluster // words
+        if written > words:     # two words of the bus are for twice as many clusters
+            mine = Mux(write.both, turn[1:] == self.cluster // written, mine)
+        pipe = Pipeline(m, write.valid & mine, prefix="write_")
         pipe.step(
             part=write.index[:part_bits],
             word=word,
-            data=write.data if words == 1 else write.data.word_select(self.cluster % words, 8 * TILE_BYTES),
+            data=write.data if written == 1 else write.data.word_select(self.cluster % written, 8 * TILE_BYTES),
             **({"ninth": write.ninth} if self.machine.winograd else {}),
+            **({"both": write.both} if self.machine.decodes_two_words else {}),
         )
         return pipe
+
+    def _replicated(self, data: Value) -> Value:
+        """Return a word of 16 bytes of what is written, at each of the places where it may go."""
+        return data.replicate(8 * TILE_BYTES // len(data))
+
+    def _parts_written(self, valid: Value) -> Value:
+        """Return which parts of a word are written, one bit for each."""
+        kept, parts = self._kept, self._parts
+        two = parts > 1 and self.machine.decodes_two_words
+        return (Cat(valid, valid & kept.both) if two else valid) << kept.part
 
     def _ones(self, pipe: Pipeline, inner: Value | None = None) -> Value:
         """Return the weights of a sum: a one for the byte that lane ``inner`` of the cluster takes."""
@@ -227,13 +251,13 @@ class WeightBuffer(Component):
                        odd: int | None = None) -> None:
         """Keep the bus words of this cluster, or those of words of even or ``odd`` number."""
         kept, parts = self._kept, self._parts
-        mine, word, data = kept.valid, kept.word, kept.data.replicate(parts)
+        mine, word, data = kept.valid, kept.word, self._replicated(kept.data)
         if odd is not None:
             mine, word = mine & (word[0] == odd), word[1:]
             if self.machine.winograd:
                 mine = mine & ~kept.ninth
         selected = Signal(parts)
-        m.d.comb += selected.eq(mine << kept.part)
+        m.d.comb += selected.eq(self._parts_written(mine))
         per_half = max(1, parts // 2)
         for memory, half in ((low, 0), (high, 1)):
             port = memory.write_port(granularity=min(64, 128 // parts))

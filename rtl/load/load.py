@@ -7,17 +7,18 @@ into writes. Semaphores are waited for in the front and signalled by the back.
 
 from amaranth import Cat, Const, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
-from amaranth.lib.data import StructLayout
+from amaranth.lib.data import StructLayout, View
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.activation_buffer import activation_write_signature
 from tilewright.rtl.buffers.result_buffer import residual_write
-from tilewright.rtl.buffers.weight_buffer import weight_write_signature
+from tilewright.rtl.buffers.weight_buffer import weight_write_signature, written_bytes
 from tilewright.rtl.bus.axi import BusRequest, read_beat
 from tilewright.rtl.load.load_front import TAG, WAITS, LoadFront
 from tilewright.rtl.load.row_writer import BLOCKED, RowWriter, segment_layout
+from tilewright.rtl.load.weight_decoder import WeightDecoder
 from tilewright.rtl.stream.commands import Command
 from tilewright.rtl.stream.queues import QUEUE_LATENCY, FlaggedFIFO, HeadedFIFO, dequeue, enqueue, pass_until
 from tilewright.rtl.stream.stages import flow
@@ -43,7 +44,10 @@ class LoadUnit(wiring.Component):
     - blocked rows, the bytes of one bus word in one pixel per cycle;
     - padding, up to a bus word per cycle, without a word being taken.
 
-    There is no gap between runs, rows and commands as long as ``SEGMENTS`` segments cover the latency of memory.
+    - coded weights, `WeightDecoder.LATENCY` and the cycles of `isa.coded.weight_code` behind what came before them,
+      and what comes behind them likewise.
+
+    There is no gap between other runs, rows and commands as long as ``SEGMENTS`` segments cover the latency of memory.
     Counts (rows, chunks, bytes, words, and channels where there is padding) must not be zero. The address of
     `ldw` is a multiple of the bus width: lower bits are ignored.
 
@@ -105,7 +109,7 @@ class LoadUnit(wiring.Component):
             **({"erases": In(1)} if machine.erasure else {}),
             "busy": Out(1),
             "activation_written_bytes": Out(5),
-            "weight_written_bytes": Out(max(5, bus.bit_length())),
+            "weight_written_bytes": Out(max(5, written_bytes(machine).bit_length())),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -116,7 +120,7 @@ class LoadUnit(wiring.Component):
         until_halt = ResetInserter(halt)
         m.submodules.front = front = until_halt(LoadFront(self.machine))
         m.submodules.requests = requests = until_halt(FlaggedFIFO(width=48, depth=REQUESTS))
-        segment = segment_layout(bus, TAG, blocked=self.machine.winograd)
+        segment = segment_layout(bus, TAG, blocked=self.machine.winograd, coded=self.machine.coded_weights)
         m.submodules.segments = segments = until_halt(HeadedFIFO(width=segment.size, depth=self.SEGMENTS))
         m.submodules.writer = writer = until_halt(RowWriter(bus, tag=TAG, blocked=self.machine.winograd))
 
@@ -126,12 +130,21 @@ class LoadUnit(wiring.Component):
         enqueue(m, front.requests, requests)
         dequeue(m, requests, self.read_request)
         enqueue(m, front.segments, segments)
-        dequeue(m, segments, writer.segments)
+        busy = front.busy | segments.r_rdy | writer.busy
+        written = writer.o.valid & writer.o.ready & writer.o.payload.last
+        if self.machine.coded_weights:
+            m.submodules.decoder = self._decoder = until_halt(WeightDecoder(self.machine, TAG))
+            busy = busy | self._share_words(m, halt, segment(segments.r_data), segments, writer)
+            written = written | (self._decoder.o.valid & self._decoder.o.payload.last)
+        else:
+            dequeue(m, segments, writer.segments)
         m.d.comb += [
             *[getattr(front, f"{name}_available").eq(getattr(self, f"{name}_available")) for name in WAITS],
-            writer.words.payload.eq(self.read_data.payload.data),
-            writer.words.valid.eq(self.read_data.valid),
-            self.read_data.ready.eq(writer.words.ready | halt),
+            *([] if self.machine.coded_weights else [
+                writer.words.payload.eq(self.read_data.payload.data),
+                writer.words.valid.eq(self.read_data.valid),
+                self.read_data.ready.eq(writer.words.ready | halt),
+            ]),
         ]
         # In registers, for they come late; the next command looks at semaphores two cycles later at the earliest.
         m.d.sync += [getattr(self, f"{name}_take").eq(getattr(front, f"{name}_take")) for name in WAITS]
@@ -140,10 +153,32 @@ class LoadUnit(wiring.Component):
         self.observed = {
             "segment_queued": front.segments.valid & front.segments.ready,
             "segment_ends_command": front.is_end,
-            "segment_written": writer.o.valid & writer.o.ready & writer.o.payload.last,
+            "segment_written": written,
         }
-        m.d.comb += self.busy.eq(front.busy | segments.r_rdy | writer.busy | residuals_wait | signalled)
+        m.d.comb += self.busy.eq(busy | residuals_wait | signalled)
         return m
+
+    def _share_words(self, m: Module, halt: Signal, segment: View, segments: HeadedFIFO, writer: RowWriter) -> Value:
+        """Give coded blocks to the decoder and other segments to the writer, one after the other.
+
+        Returns whether the decoder has something to do.
+        """
+        decoder, block = self._decoder, self._decoder.blocks.payload
+        m.d.comb += [
+            writer.segments.valid.eq(segments.r_rdy & ~segment.coded & ~decoder.busy),
+            decoder.blocks.valid.eq(segments.r_rdy & segment.coded & ~writer.busy),
+            *[writer.segments.payload[name].eq(segment[name]) for name in writer.segments.payload.shape().members],
+            block.index.eq(segment.address >> exact_log2(self.machine.bus_bytes)),
+            *[block[name].eq(segment[name]) for name in ("steps", "words", "tag")],
+            segments.r_en.eq(Mux(segment.coded, decoder.blocks.ready & ~writer.busy,
+                                 writer.segments.ready & ~decoder.busy)),
+            writer.words.payload.eq(self.read_data.payload.data),
+            decoder.words.payload.eq(self.read_data.payload.data),
+            writer.words.valid.eq(self.read_data.valid & ~decoder.busy),
+            decoder.words.valid.eq(self.read_data.valid & decoder.busy),
+            self.read_data.ready.eq(Mux(decoder.busy, decoder.words.ready, writer.words.ready) | halt),
+        ]
+        return decoder.busy | decoder.o.valid
 
     def _residuals(self, m: Module, halt: Signal, until_halt: ResetInserter) -> Value:
         """Queue writes for the result buffer, whose last gives the signal; return whether there is one."""
@@ -193,7 +228,7 @@ class LoadUnit(wiring.Component):
             self.weight_write.valid.eq(to_weights),
             *([self.weight_write.ninth.eq(to.ninths)] if machine.winograd else []),
             self.weight_write.index.eq(index),
-            self.weight_write.data.eq(write.data),
+            self.weight_write.data.eq(write.data.replicate(2) if machine.decodes_two_words else write.data),
 
             self.parameter_write.valid.eq(to_parameters),
             self.parameter_write.payload.index.eq(index),
@@ -209,8 +244,26 @@ class LoadUnit(wiring.Component):
             self.weight_written_bytes.eq(Mux(to_weights | to_parameters | to_tables, write.count, 0)),
         ]
         ends = moves & write.last & write.tag.signals
+        weights_end = ends & (to_weights | to_parameters | to_tables)
+        if machine.coded_weights:
+            weights_end = weights_end | self._deliver_decoded(m, halt)
         m.d.sync += [
             self.act_ready_signal.eq(ends & to_activations),
-            self.wgt_ready_signal.eq(ends & (to_weights | to_parameters | to_tables)),
+            self.wgt_ready_signal.eq(weights_end),
         ]
         return Cat(getattr(self, f"{name}_signal") for name in SIGNALS).any()
+
+    def _deliver_decoded(self, m: Module, halt: Signal) -> Value:
+        """Pass decoded weights to their memory, while the writer has none; return whether a signal is due."""
+        decoded, write, machine = self._decoder.o, self.weight_write, self.machine
+        o = decoded.payload
+        with m.If(decoded.valid):
+            m.d.comb += [
+                write.valid.eq(1),
+                *([write.ninth.eq(o.tag.to.ninths)] if machine.winograd else []),
+                *([write.both.eq(1)] if machine.decodes_two_words else []),
+                write.index.eq(o.index),
+                write.data.eq(o.data),
+                self.weight_written_bytes.eq(machine.decoded_bytes),
+            ]
+        return decoded.valid & o.last & o.tag.signals & ~halt

@@ -21,7 +21,9 @@ WAITS = ("act_free", "res_free", "wgt_free", "par_free", "mem_ready")
 
 _TARGETS = ("activations", "residuals", "weights", "ninths", "parameters", "tables")
 
-_LDW_TARGETS = {"main": "weights", "ninths": "ninths", "parameters": "parameters", "table": "tables"}
+_LDW_TARGETS = {"main": "weights", "ninths": "ninths", "parameters": "parameters", "table": "tables",
+                "coded_main": "weights", "coded_ninths": "ninths"}
+_CODED = ("coded_main", "coded_ninths")
 
 SIGNALS = flag("lda", "linear", "signal_act_ready")
 """Index of the flag with which any of the commands signals."""
@@ -55,10 +57,12 @@ class LoadFront(wiring.Component):
         self.bus_bytes = bus_bytes = machine.bus_bytes
         self.address_bits = address_bits(bus_bytes)
         self.blocked = machine.winograd  # whether there are rows in the blocked layout
+        self._loads = tuple(name for name in _LDW_TARGETS if lacks(machine, "ldw", name) is None)
         super().__init__({
             "commands": In(stream.Signature(Command)),
             "requests": Out(stream.Signature(BusRequest)),
-            "segments": Out(stream.Signature(segment_layout(bus_bytes, TAG, blocked=self.blocked))),
+            "segments": Out(stream.Signature(segment_layout(bus_bytes, TAG, blocked=self.blocked,
+                                                            coded=machine.coded_weights))),
             **{f"{name}_available": In(1) for name in WAITS},
             **{f"{name}_take": Out(1) for name in WAITS},
             **({"erases": In(1)} if machine.erasure else {}),
@@ -81,11 +85,13 @@ class LoadFront(wiring.Component):
         self.has_left, self.has_right = Signal(), Signal()
         self.left_bytes, self.right_bytes = Signal(18), Signal(18)
         self.value = Signal(8)
+        self.coded_words = Signal(16, init=1)
 
     def _walk(self) -> None:
         """Declare where the command under way stands."""
         self.running = Signal()
         self.tag = Signal(TAG)
+        self.coded, self.steps = Signal(), Signal(16)   # of weights that are to be decoded
         self.layout, self.fill, self.padded = Signal(), Signal(), Signal()
         self.phase = Signal(RowPhase)
         self.run_bytes = Signal(self.address_bits)
@@ -149,6 +155,7 @@ class LoadFront(wiring.Component):
             segment.value.eq(self.value),
             segment.tag.to.eq(self.tag.to),
             segment.tag.signals.eq(self.tag.signals & self.is_end),
+            *([segment.coded.eq(self.coded), segment.steps.eq(self.steps)] if self.machine.coded_weights else []),
             self.requests.valid.eq(leaves & ~self.is_fill),
             request.address.eq(Cat(Const(0, bits), self.word)),
             request.beats.eq(end[bits:]),
@@ -224,7 +231,7 @@ class LoadFront(wiring.Component):
     def _take(self, m: Module, free: Value) -> None:
         """Take a command; one that moves data once the semaphores it waits for are available."""
         command = self.commands.payload
-        is_weights = is_command(command, "ldw")
+        is_weights = is_command(command, "ldw", *(self._loads if self.machine.coded_weights else ()))
         is_residual = is_command(command, "lda", "residual") if self.machine.residual_adder else Const(0)
         is_tile = is_command(command, "lda", "linear", "blocked", "fill_linear", "fill_blocked")
         waits = (
@@ -255,10 +262,13 @@ class LoadFront(wiring.Component):
             m.d.sync += [
                 self.tag.signals.eq(command.flags[SIGNALS]),
                 *([self.layout.eq(is_command(command, "lda", "blocked", "fill_blocked"))] if self.blocked else []),
+                *([self.coded.eq(is_command(command, "ldw", *_CODED)),
+                   self.steps.eq(views(command, "ldw", "coded_main")[1].steps)] if self.machine.coded_weights else []),
             ]
             with m.If(is_weights):
-                self._go_to(m, **{_LDW_TARGETS[name]: is_command(command, "ldw", name)
-                                  for name in _LDW_TARGETS if lacks(self.machine, "ldw", name) is None})
+                self._go_to(m, **{target: is_command(command, "ldw", *(name for name in self._loads
+                                                                       if _LDW_TARGETS[name] == target))
+                                  for target in dict.fromkeys(_LDW_TARGETS[name] for name in self._loads)})
             with m.Else():
                 self._go_to(m, activations=~is_residual, residuals=is_residual)
         with m.If(~self.running):
@@ -282,8 +292,11 @@ class LoadFront(wiring.Component):
         """Go to the only run of `ldw`: whole bus words."""
         command, bits = self.commands.payload, exact_log2(self.bus_bytes)
         source, target = views(command, "ldw", "main")
+        words = target.words
+        if self.machine.coded_weights:
+            words = Mux(is_command(command, "ldw", *_CODED), self.coded_words, words)
         m.d.sync += [
-            self.run_bytes.eq(target.words << bits),
+            self.run_bytes.eq(words << bits),
             self.run_memory.eq(Cat(Const(0, bits), source.address[bits:])),
             self.run_buffer.eq(target.base << bits),
             self.rows.last.eq(1),
@@ -320,6 +333,9 @@ class LoadFront(wiring.Component):
                 self.one_chunk.eq(rs1.chunks == 1),
                 self.memory_chunk_step.eq(rs2.memory_chunk_step),
             ]
+        if self.machine.coded_weights:
+            with m.If(takes & is_command(command, "ldw", "set_coded")):
+                m.d.sync += self.coded_words.eq(views(command, "ldw", "set_coded")[0].words)
         with m.If(takes & is_command(command, "lda", "set_step")):
             rs1, rs2 = views(command, "lda", "set_step")
             m.d.sync += [self.memory_row_step.eq(rs1.memory_row_step), self.row_step.eq(rs2.row_step)]

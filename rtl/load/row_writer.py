@@ -35,21 +35,23 @@ def address_bits(bus_bytes: int) -> int:
     return max(_ADDRESS_BITS, _WORD_INDEX_BITS + exact_log2(bus_bytes))
 
 
-def segment_layout(bus_bytes: int, tag: ShapeLike, *, blocked: bool = True) -> StructLayout:
+def segment_layout(bus_bytes: int, tag: ShapeLike, *, blocked: bool = True, coded: bool = False) -> StructLayout:
     """Return the layout of a segment.
 
     ``fresh``: it starts at ``address``, else where the segment before it ended. Blocked: ``address`` is 16 times
     the word, plus the bank, of a pixel's first byte. ``words``: how many are taken from the bus (``fill``:
     made up of ``value``). ``first_lane``, ``last_lane``: of the first byte in the first word and of the last in
     the last word. ``pixel``: bytes of a pixel less one, blocked only. ``tag`` rides along. Without ``blocked`` there
-    is neither ``layout`` nor ``pixel``. Where words are wider than 16 bytes, ``narrow``: no part is.
+    is neither ``layout`` nor ``pixel``. Where words are wider than 16 bytes, ``narrow``: no part is. With ``coded``:
+    whether it is a block for the decoder of weights, of so many ``steps``.
     """
+    code = {"coded": 1, "steps": 16} if coded else {}
     lane = range(bus_bytes)
     narrow = {"narrow": 1} if bus_bytes > TILE_BYTES else {}
     layout, pixel = ({"layout": 1}, {"pixel": 12}) if blocked else ({}, {})
     return StructLayout({
         "address": address_bits(bus_bytes), "words": 16, "first_lane": lane, "last_lane": lane, **layout, "fill": 1,
-        "fresh": 1, **narrow, **pixel, "value": 8, "tag": tag,
+        "fresh": 1, **narrow, **pixel, "value": 8, "tag": tag, **code,
     })
 
 

@@ -16,6 +16,7 @@ from amaranth.utils import exact_log2
 from tilewright.isa.counters import COUNTERS
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.array.sequencer import KERNEL_BYTES, MacState
+from tilewright.rtl.buffers.weight_buffer import written_bytes
 from tilewright.rtl.stream.counter_walk import walk_signature
 
 __all__ = ["BUSY", "EVENTS", "INTERVAL", "STATES", "Counters", "event_steps"]
@@ -54,7 +55,7 @@ def event_steps(machine: Machine) -> dict[str, range]:
         "activation_read": range(0, TILE_BYTES + 1, TILE_BYTES // 2),
         "activation_written": range(machine.written_bytes + 1),
         "weight_read": range(0, max(weights) + 1, gcd(*weights)),
-        "weight_written": word,
+        "weight_written": range(written_bytes(machine) + 1),
         "result_read": result,
         "result_written": result,
         "memory_read": range(0, machine.bus_bytes + 1, machine.bus_bytes),

@@ -43,7 +43,7 @@ def predict_with_times(job: Job, memory: MemoryTiming | None = None,
     """Return the same report and the times of the commands; raises the same errors as :func:`predict_report`."""
     timing = memory or MemoryTiming.default(job.machine)
     job = replace(job, program=EncodedProgram.of(job.program))
-    run = predict_run(job.machine, job.program, timing, call_cycles)
+    run = predict_run(job.machine, job.program, timing, call_cycles, _coded_weights(job))
     seconds = run.wall_seconds
     execution = Execution(
         cycles=run.cycles, instructions=run.instructions, tensors={},
@@ -60,7 +60,15 @@ def predict_layer_cycles(job: Job, memory: MemoryTiming) -> tuple[list[int], int
     ExecutionError
         If the program waits for what nobody signals.
     """
-    run = predict_run(job.machine, EncodedProgram.of(job.program), memory, call_cycles)
+    run = predict_run(job.machine, EncodedProgram.of(job.program), memory, call_cycles, _coded_weights(job))
     records = tuple(read_record(run.records[layer.record]) for layer in job.layers)
     cycles = [each["cycles"] for each in layer_counts(job.layers, records)]
     return cycles, run.cycles - sum(cycles)
+
+
+def _coded_weights(job: Job) -> list[tuple[int, bytes]]:
+    """Return the images of a job in which weights may lie coded."""
+    if not job.machine.coded_weights:
+        return []
+    return [(address, content if isinstance(content, bytes) else content.read_bytes())
+            for address, content in job.images]

@@ -3,11 +3,11 @@
 from tilewright.isa.counters import COUNTERS
 
 __all__ = [
-    "BURST_TO_ROOM", "COMMAND_GAP", "DRAIN_SEEN", "FRONT_TO_BUS", "MAC_LATENCY", "NORM_GRANT", "NORM_LATENCY",
-    "OWN_UNIT_LATENCY", "POST_LATENCY", "QUEUE_LATENCY", "QUIET_CYCLES", "READS_MADE", "READ_TO_BUS",
-    "READ_TO_LOCAL", "READ_TO_SIGNAL", "RECORD_MARGIN", "RECORD_TO_WALK", "RESIDUAL_LATENCY", "RING_SUMS",
-    "ROW_GRANT", "ROW_LATENCY", "ROW_SETTLING", "ROW_TO_SIGNAL", "RUNS_AHEAD", "SEGMENTS", "STORE_TO_BUS",
-    "STORE_WORDS", "SUMS_SAVED", "TABLE_LATENCY", "WALK_CYCLES", "WALK_INTERVAL", "WALK_TO_BUS", "WORD_TO_SIGNAL",
+    "BURST_TO_ROOM", "COMMAND_GAP", "DECODE_GAP", "DRAIN_SEEN", "FRONT_TO_BUS", "MAC_LATENCY", "NORM_GRANT",
+    "NORM_LATENCY", "OWN_UNIT_LATENCY", "POST_LATENCY", "QUEUE_LATENCY", "QUIET_CYCLES", "READS_MADE", "READ_TO_BUS",
+    "READ_TO_LOCAL", "READ_TO_SIGNAL", "RECORD_MARGIN", "RECORD_TO_WALK", "RESIDUAL_LATENCY", "RING_SUMS", "ROW_GRANT",
+    "ROW_LATENCY", "ROW_SETTLING", "ROW_TO_SIGNAL", "RUNS_AHEAD", "SEGMENTS", "STORE_TO_BUS", "STORE_WORDS",
+    "SUMS_SAVED", "TABLE_LATENCY", "WALK_CYCLES", "WALK_INTERVAL", "WALK_TO_BUS", "WORD_TO_SIGNAL",
 ]
 
 QUEUE_LATENCY = 2
@@ -66,6 +66,10 @@ rtl.bus.axi."""
 
 WORD_TO_SIGNAL = 3
 """From the last word on the bus until its semaphore can be taken: rtl.load.row_writer, the signal's register."""
+
+DECODE_GAP = 5
+"""Of a block of coded weights, beyond the cycles of decoding: LATENCY of rtl.load.weight_decoder, which waits until
+rtl.load.row_writer has written what came before, and LATENCY of that."""
 
 SEGMENTS = 16
 """rtl.load.load.LoadUnit.SEGMENTS: how far its front may be ahead of the data."""

@@ -6,7 +6,7 @@ from tilewright.sim.timing.bursts import Strides, bursts_of
 from tilewright.sim.timing.command_work import Padding, Runs, TransferWork, load_rows
 from tilewright.sim.timing.dram_bus import Request
 from tilewright.sim.timing.event_queue import Event, Fifo, Process
-from tilewright.sim.timing.latencies import FRONT_TO_BUS, SEGMENTS, WORD_TO_SIGNAL
+from tilewright.sim.timing.latencies import DECODE_GAP, FRONT_TO_BUS, SEGMENTS, WORD_TO_SIGNAL
 from tilewright.sim.timing.ledger import Share
 from tilewright.sim.timing.shared import DecodedCommand, Shared
 
@@ -67,6 +67,10 @@ class LoadTiming:
     def _move(self, taken: DecodedCommand) -> TransferWork:
         bus, operands = self.shared.machine.bus_bytes, taken.operands
         if taken.mnemonic == "ldw":
+            if taken.variant.startswith("coded_"):
+                words = self.shared.config["ldw"]["words"]
+                return TransferWork(words=words, cycles=max(words, taken.cycles) + DECODE_GAP, segments=1, lead=0,
+                                    bytes=operands["steps"] * self.shared.machine.decoded_bytes)
             words = operands["words"]
             return TransferWork(words=words, cycles=words, segments=1, lead=0, bytes=words * bus)
         cfg = self.shared.config["lda"]
@@ -83,7 +87,7 @@ class LoadTiming:
         bus, operands, cfg = self.shared.machine.bus_bytes, taken.operands, self.shared.config["lda"]
         address = operands.get("address", 0)
         if taken.mnemonic == "ldw":
-            strides = Strides(address - address % bus, 1, 1, operands["words"] * bus, 0, 0)
+            strides = Strides(address - address % bus, 1, 1, move.words * bus, 0, 0)
         else:
             strides = Strides(address, operands["rows"], cfg["chunks"], cfg["chunk_bytes"], cfg["memory_row_step"],
                               cfg["memory_chunk_step"])

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.isa.assembler import EncodedCommand
+from tilewright.isa.coded.decoding_times import DecodingTimes, ReadMemory, no_memory
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.timing.event_queue import Process
@@ -39,12 +40,15 @@ class CycleModel:
         one as the host sends them.
     stored : callable
         Called with address and record for every ``sta.status``.
+    read : callable
+        Returns what lies in main memory when a command is sent: coded weights, whose bytes decide how long they take.
     """
 
     def __init__(self, machine: Machine, timing: MemoryTiming, commands: Iterable[tuple[int, EncodedCommand]],
-                 stored: Callable[[int, NDArray[np.uint32]], None]) -> None:
+                 stored: Callable[[int, NDArray[np.uint32]], None], read: ReadMemory = no_memory) -> None:
         self._shared = shared = Shared(machine, timing)
         self._stored = stored
+        self._decoding = DecodingTimes(machine, read)
         self._cycles: int | None = None
         shared.scheduler.at(0, self._host(iter(commands)))
         self._load, self._mac, self._post = LoadTiming(shared), MacTiming(shared), PostTiming(shared)
@@ -87,7 +91,7 @@ class CycleModel:
                 shared.times.end(number, shared.now)
             else:
                 shared.working += 1
-                yield from shared.queues[unit].put(DecodedCommand.of(command, number))
+                yield from shared.queues[unit].put(DecodedCommand.of(command, number, self._decoding.cycles(command)))
                 shared.times.send(number, shared.now)
             shared.ledger.counts["commands"] += 1
         self._cycles = shared.now

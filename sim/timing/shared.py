@@ -32,21 +32,25 @@ def only_sets(variant: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DecodedCommand:
-    """A command by its names; ``number`` is its place in the order in which the core sends commands."""
+    """A command by its names; ``number`` is its place in the order in which the core sends commands.
+
+    ``cycles`` are those in which the weights that it loads are decoded.
+    """
 
     mnemonic: str
     variant: str
     operands: dict[str, int]
     flags: tuple[str, ...]
     number: int = -1
+    cycles: int = 0
 
     @classmethod
-    def of(cls, command: EncodedCommand, number: int = -1) -> "DecodedCommand":
+    def of(cls, command: EncodedCommand, number: int = -1, cycles: int = 0) -> "DecodedCommand":
         """Return ``command`` decoded."""
         variant = command.variant
         form = form_of(variant)
         return cls(command.instruction.mnemonic, variant.name, form.values(command.rs1, command.rs2),
-                   form.flags(command.funct7), number)
+                   form.flags(command.funct7), number, cycles)
 
     @property
     def sets(self) -> bool:
@@ -84,7 +88,7 @@ class Shared:
         self.queues: dict[str, Fifo[DecodedCommand]] = {
             unit: Fifo(scheduler, machine.queue_depth, QUEUE_LATENCY) for unit in _QUEUED_UNITS}
         self.config: dict[str, dict[str, int]] = {
-            name: {} for name in ("lda", "conv", "act", "pool", "sta", "extension")}
+            name: {} for name in ("lda", "ldw", "conv", "act", "pool", "sta", "extension")}
         self.ledger = Ledger(scheduler)
         self.coupling = Coupling(scheduler, RING_SUMS // machine.tiles,
                                  MAC_LATENCY[machine.array] + machine.fetch_slots - 1)

@@ -22,7 +22,7 @@ from tests.fuzz.oracle import judge
 from tests.support.onnx_models import ModelBuilder
 from tilewright.compiler.compile import compile_file
 from tilewright.compiler.errors import CompileError
-from tilewright.isa.machine import ARRAYS, LIMITS, TILE_BYTES, UNITS, Machine, lanes_of_a_fetch
+from tilewright.isa.machine import ARRAYS, EXTRA_UNITS, LIMITS, TILE_BYTES, UNITS, Machine, lanes_of_a_fetch
 from tilewright.models import builtin
 from tilewright.runtime.session import InferenceSession
 
@@ -95,13 +95,13 @@ def random_design(rng: np.random.Generator, *, lanes_range: tuple[int, int] = AL
     fetched = lanes_of_a_fetch(array)
     lanes, tiles = max(power("lanes", *lanes_range), fetched), power("tiles")
     clusters = power("clusters", low=-(-lanes // (fetched * tiles)), high=lanes // fetched)
-    units = {unit: bool(rng.random() < 0.7) for unit in UNITS if unit != "row_unit"}
+    units = {unit: bool(rng.random() < 0.7) for unit in UNITS if unit not in EXTRA_UNITS}
     return Machine(
         name="random", lanes=lanes, tiles=tiles, clusters=clusters, post_lanes=power("post_lanes", high=lanes),
         bus_bytes=power("bus_bytes", high=TILE_BYTES * clusters), activation_bytes=power("activation_bytes", low=4096),
         weight_bytes=power("weight_bytes", low=256 * clusters), result_bytes=power("result_bytes", low=1024),
         parameter_channels=power("parameter_channels", low=lanes), queue_depth=power("queue_depth"),
-        array=array, **units, row_unit=bool(rng.random() < 0.7))   # drawn last, as it came last
+        array=array, **units, **{unit: bool(rng.random() < 0.7) for unit in EXTRA_UNITS})   # drawn last, as they came
 
 
 def fits(machine: Machine) -> bool:

@@ -8,8 +8,9 @@ from tilewright.isa.encoding import INSTRUCTIONS
 from tilewright.isa.lacking import WINOGRAD, has_unit, lacking, lacks, variants_of
 from tilewright.isa.machine import ARRAYS, INTEGRATION, LIMITS, PRESETS, UNITS, Machine
 
-NANO = replace(PRESETS["nano"], row_unit=True)
+NANO = replace(PRESETS["nano"], row_unit=True, coded_weights=True)
 ROWS = {"act.rows", "act.set_rows", "act.set_norm"}
+CODED = {"ldw.coded_main", "ldw.coded_ninths", "ldw.set_coded"}
 EVERY = tuple((instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants)
 
 
@@ -18,14 +19,14 @@ def test_every_parameter_has_limits_or_is_a_unit():
 
 
 @pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
-def test_presets_have_every_variant_but_those_of_rows(machine):
+def test_presets_have_every_variant_but_those_of_rows_and_of_coded_weights(machine):
     missing = {f"{i.mnemonic}.{v.name}" for i, v in EVERY if (i, v) not in variants_of(machine)}
-    assert missing == (set() if machine.row_unit else ROWS)
+    assert missing == ROWS | CODED
 
 
 @pytest.mark.parametrize(("change", "missing"), [
     ({"array": "plain"}, {"conv23.run", "conv23.run_without_reuse", "lda.blocked", "lda.fill_blocked", "ldw.ninths",
-                          "sta.blocked"}),
+                          "ldw.coded_ninths", "sta.blocked"}),
     ({"column_reuse": False}, {"conv23.run"}),
     ({"paired_rows": False}, set()),
     ({"value_tables": False}, {"ldw.table", *ROWS}),
@@ -34,6 +35,7 @@ def test_presets_have_every_variant_but_those_of_rows(machine):
     ({"whole_sums": False}, set()),
     ({"chaining": False}, {"sta.linear", "sta.blocked"}),
     ({"row_unit": False}, ROWS),
+    ({"coded_weights": False}, CODED),
 ])
 def test_a_unit_left_out_takes_its_variants_along(change, missing):
     machine = replace(NANO, **change)

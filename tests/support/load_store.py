@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tilewright.isa.assembler import EncodedCommand, command
+from tilewright.isa.coded.weight_code import WeightCode, decode_weights
 from tilewright.isa.counters import RECORD_WORDS
 
 BUFFER_BYTES = 1 << 20  # what 20 bits of address reach
@@ -51,6 +52,7 @@ class LoadReference:
 
     bus_bytes: int
     memory: bytes
+    code: WeightCode | None = None
     activations: bytearray = field(default_factory=lambda: bytearray(BUFFER_BYTES))
     residuals: bytearray = field(default_factory=lambda: bytearray(BUFFER_BYTES))
     words: dict[tuple[str, int], bytes] = field(default_factory=dict)
@@ -60,10 +62,12 @@ class LoadReference:
         self.requests: list[tuple[int, int]] = []
         self.written = 0
         mnemonic, variant = instruction.instruction.mnemonic, instruction.variant.name
-        if mnemonic == "ldw":
-            self._weights(variant, **instruction.operands)
-        elif variant.startswith("set"):
+        if variant.startswith("set"):
             self.settings |= instruction.operands
+        elif variant.startswith("coded"):
+            self._coded(variant.removeprefix("coded_"), **instruction.operands)
+        elif mnemonic == "ldw":
+            self._weights(variant, **instruction.operands)
         elif variant == "residual":
             self._residual(**instruction.operands)
         else:
@@ -75,6 +79,15 @@ class LoadReference:
             start = address + i * self.bus_bytes
             self.words[variant, base + i] = self.memory[start:start + self.bus_bytes]
         self.written = words * self.bus_bytes
+
+    def _coded(self, variant: str, address: int, base: int, steps: int) -> None:
+        self.requests.append((address, self.settings["words"]))
+        stream = self.memory[address:address + self.settings["words"] * self.bus_bytes]
+        data = decode_weights(self.code, stream, steps).data.tobytes()
+        first = base // (words := self.code.step_bytes // self.bus_bytes) * words
+        for i in range(len(data) // self.bus_bytes):
+            self.words[variant, first + i] = data[i * self.bus_bytes:(i + 1) * self.bus_bytes]
+        self.written = len(data)
 
     def _runs(self, address: int, row: int) -> list[int]:
         """Return the addresses of the runs of a row."""
@@ -192,7 +205,8 @@ def flags_of(rng: random.Random, mnemonic: str, variant: str) -> list[str]:
     return [each.name for each in bare.variant.flags if each is not None and rng.random() < 0.5]
 
 
-def random_load_commands(rng: random.Random, groups: int, bus_bytes: int) -> list[EncodedCommand]:
+def random_load_commands(rng: random.Random, groups: int, bus_bytes: int, *,
+                         coded: bool = False) -> list[EncodedCommand]:
     """Return ``groups`` times a layout and a few commands that use it, in the buffer's lower half."""
     commands = []
     for _ in range(groups):
@@ -214,7 +228,18 @@ def random_load_commands(rng: random.Random, groups: int, bus_bytes: int) -> lis
         ]
         for _ in range(rng.randint(1, 4)):
             commands.append(_random_load(rng, layout, bus_bytes))
+            if coded:
+                commands += _random_coded(rng, bus_bytes)
     return commands
+
+
+def _random_coded(rng: random.Random, bus_bytes: int) -> list[EncodedCommand]:
+    """Return the load of some bytes that are taken for coded weights, longer or shorter than they need be."""
+    variant = rng.choice(["coded_main", "coded_ninths"])
+    return [command("ldw", "set_coded", words=rng.choice([1, rng.randint(2, 60)])),
+            command("ldw", variant, flags_of(rng, "ldw", variant), base=rng.randrange(1 << 15),
+                    address=rng.randrange(MEMORY_BYTES // 2) // bus_bytes * bus_bytes,
+                    steps=rng.choice([1, 2, rng.randint(1, 40)]))]
 
 
 def _random_load(rng: random.Random, layout: str, bus_bytes: int) -> EncodedCommand:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from tests.support.load_store import BUFFER_BYTES, MEMORY_BYTES, LoadReference, StoreReference, pack, write_places
 from tilewright.isa.assembler import EncodedCommand
+from tilewright.isa.coded.weight_code import WeightCode
 from tilewright.isa.counters import COUNTERS, FAULT_WORD
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 
@@ -139,14 +140,15 @@ class LoadDriver(Driver):
     SIGNALS = ("act_ready", "res_ready", "wgt_ready")
 
     def __init__(self, wires: Wires, bus_bytes: int, commands: list[EncodedCommand], activations: bytearray, *,
-                 stall: float = 0.0, seed: int = 0) -> None:
+                 stall: float = 0.0, seed: int = 0, code: WeightCode | None = None) -> None:
         super().__init__(wires, "load", commands, self.WAITS, self.SIGNALS, stall, seed)
         self.bus_bytes = bus_bytes
         self.memory = self.rng.randbytes(MEMORY_BYTES)
         self.activations = activations  # written by both units
         self.residuals = bytearray(BUFFER_BYTES)
         self.words: dict[tuple[str, int], bytes] = {}
-        self.reference = LoadReference(bus_bytes, self.memory)
+        self.code = code    # of a load unit that decodes weights
+        self.reference = LoadReference(bus_bytes, self.memory, code)
         self.requests: deque[tuple[int, int, int]] = deque()  # and the command each belongs to
         # What has been written when each command is complete, and of it to the result buffer, by a queue of its own.
         self.total_written: list[int] = []
@@ -215,7 +217,7 @@ class LoadDriver(Driver):
             self.residual_bytes += count
         if self.ports.get("weight_write__valid"):
             variant = "ninths" if self.ports.get("weight_write__ninth") else "main"
-            self._put_word(variant, self.ports.get("weight_write__index"), self.ports.get("weight_write__data"))
+            self._put_weights(variant, self.ports.get("weight_write__index"), self.ports.get("weight_write__data"))
         for variant, port in (("parameters", "parameter_write"), ("table", "table_write")):
             if self.ports.get(f"{port}__valid"):
                 payload = self.ports.get(f"{port}__payload")
@@ -223,6 +225,16 @@ class LoadDriver(Driver):
         get = self.activation_write.get
         if get("valid") and get("address") < STORE_HALF:
             self._put(self.activations, *(get(name) for name in ("blocked", "address", "count", "data")))
+
+    def _put_weights(self, variant: str, index: int, data: int) -> None:
+        """Keep a bus word, or two of weights that were decoded, or one that comes twice."""
+        words = 1 if self.code is None else self.code.step_bytes // self.bus_bytes
+        if words == 2 and not self.ports.get("weight_write__both"):
+            assert data % (1 << 8 * self.bus_bytes) == data >> 8 * self.bus_bytes
+            words = 1
+        for i in range(words):
+            self._put_word(variant, index + i, data >> 8 * self.bus_bytes * i & (1 << 8 * self.bus_bytes) - 1)
+        del self.writes[len(self.writes) - words + 1:]
 
     def _put_word(self, variant: str, index: int, data: int) -> None:
         self.words[variant, index] = data.to_bytes(self.bus_bytes, "little")

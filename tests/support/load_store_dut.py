@@ -9,6 +9,7 @@ from tests.support.load_store import BUFFER_BYTES
 from tests.support.load_store_drivers import LoadDriver, StoreDriver
 from tests.support.streams import simulate
 from tilewright.isa.assembler import EncodedCommand
+from tilewright.isa.coded.weight_code import WeightCode
 from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.activation_buffer import activation_write_signature
 from tilewright.rtl.buffers.activation_port import ActivationPort
@@ -86,7 +87,8 @@ def carry_out(
     async def testbench(ctx):
         wires = AmaranthWires(ctx, dut)
         activations = bytearray(BUFFER_BYTES)
-        drivers.append(LoadDriver(wires, machine.bus_bytes, list(loads), activations, stall=stall, seed=1))
+        drivers.append(LoadDriver(wires, machine.bus_bytes, list(loads), activations, stall=stall, seed=1,
+                                  code=WeightCode.of(machine) if machine.coded_weights else None))
         drivers.append(StoreDriver(wires, machine.bus_bytes, list(stores), activations, stall=stall, seed=2))
         if memory_stall is not None:
             drivers[1].memory_stall = memory_stall

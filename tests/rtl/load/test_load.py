@@ -3,6 +3,7 @@
 volume."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -36,6 +37,12 @@ def span(cycles):
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 def test_random_commands(machine, stall):
     carry_out(machine, loads=random_load_commands(random.Random(3), 3, machine.bus_bytes), stall=stall)
+
+
+@pytest.mark.parametrize(("name", "stall"), [("nano", 0.0), ("base", 0.4), ("large", 0.0)])
+def test_random_commands_with_coded_weights_between(name, stall):
+    machine = replace(PRESETS[name], coded_weights=True)
+    carry_out(machine, loads=random_load_commands(random.Random(4), 1, machine.bus_bytes, coded=True), stall=stall)
 
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)

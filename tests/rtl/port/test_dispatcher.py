@@ -211,7 +211,8 @@ def test_fence_is_the_only_command_of_the_host():
 
 @pytest.mark.parametrize(("mnemonic", "variant"), COUNTS)
 def test_a_count_of_zero_is_told_and_no_other(mnemonic, variant):
-    dut, whole = Dispatcher(replace(NANO, row_unit=True)), dict.fromkeys(COUNTS[mnemonic, variant], 1)
+    dut = Dispatcher(replace(NANO, row_unit=True, coded_weights=True))
+    whole = dict.fromkeys(COUNTS[mnemonic, variant], 1)
 
     async def check(ctx):
         ctx.set(dut.commands.valid, 1)

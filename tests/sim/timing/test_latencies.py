@@ -10,6 +10,8 @@ from tilewright.rtl.array.sequencer import Sequencer
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 from tilewright.rtl.bus.axi import AxiReader
 from tilewright.rtl.load.load import LoadUnit
+from tilewright.rtl.load.row_writer import RowWriter
+from tilewright.rtl.load.weight_decoder import WeightDecoder
 from tilewright.rtl.port.dispatcher import Dispatcher
 from tilewright.rtl.port.performance_counters import INTERVAL, Counters
 from tilewright.rtl.port.semaphores import Semaphores
@@ -53,6 +55,7 @@ def test_latencies_are_those_of_the_components():
         "ROW_TO_SIGNAL": PostUnit.VALUE_LATENCY + PostUnit.POOL_LATENCY + signal,
         "FRONT_TO_BUS": LoadUnit.REQUEST_LATENCY + WindowCheck.LATENCY + AxiReader.LATENCY,
         "WORD_TO_SIGNAL": LoadUnit.SIGNAL_LATENCY + Semaphores.LATENCY,
+        "DECODE_GAP": WeightDecoder.LATENCY + RowWriter.LATENCY,
         "SEGMENTS": LoadUnit.SEGMENTS,
         "STORE_TO_BUS": StoreUnit.READ_LATENCY + read + StoreUnit.BUS_LATENCY,
         "STORE_WORDS": StoreUnit.WORDS,

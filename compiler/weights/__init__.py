@@ -1,0 +1,1 @@
+"""Weights as they lie coded in main memory."""

@@ -1,0 +1,1 @@
+"""Weights coded without loss: the reference of the decoder behind ldw."""
