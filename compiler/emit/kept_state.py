@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from tilewright.compiler.network.layers import TensorInfo
+from tilewright.compiler.network.operands import tensor_operand
 from tilewright.errors import InputError
 
 __all__ = ["KeptState", "StateError", "kept_states", "start_value"]
 
-_LEVELS = 256
+_LEVELS, _WORD = 256, 4
 _FLOATS = ("float32", "float16")
 
 Described = Callable[[TensorInfo, int], dict[str, Any]]
@@ -34,6 +35,8 @@ class KeptState:
         Value of all its elements before the first call, in C, as memory has it.
     levels : tuple of int
         The level of the input for each level of the output, from -128 on; empty if both are the same.
+    words : int
+        Words that are moved, where both tensors lie in memory alike, in one piece; 0 where elements are.
     bytes : int
     """
 
@@ -41,6 +44,7 @@ class KeptState:
     out: dict[str, Any]
     start: str
     levels: tuple[int, ...]
+    words: int
     bytes: int
 
 
@@ -80,7 +84,16 @@ def _kept(before: TensorInfo, to: int, after: TensorInfo, origin: int, described
     levels = _levels(before, after) if before.dtype == "int8" and before.onnx_dtype in _FLOATS else ()
     start = before.zero_point if before.dtype == "int8" else 0
     return KeptState(into=described(before, to), out=described(after, origin), start=str(start), levels=levels,
-                     bytes=before.bytes)
+                     words=0 if levels or to % _WORD or origin % _WORD else _words(before, after), bytes=before.bytes)
+
+
+def _words(before: TensorInfo, after: TensorInfo) -> int:
+    """Return the words of two tensors that lie in memory alike and in one piece; 0 of others."""
+    one, other = (tensor_operand(info.of_image, 0) for info in (before, after))
+    steps = [[(extent, step) for extent, step in zip(each.dims, each.strides, strict=True) if extent > 1]
+             for each in (one, other)]
+    words, rest = divmod(before.bytes, _WORD)
+    return words if steps[0] == steps[1] and one.span_bytes == before.bytes and not rest else 0
 
 
 def _levels(before: TensorInfo, after: TensorInfo) -> tuple[int, ...]:
