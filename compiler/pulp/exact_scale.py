@@ -18,6 +18,8 @@ _BIASES = 3
 """So many biases to each side of the nearest are tried."""
 
 _LARGEST = 2**31 - 1
+_SLACK = 2.0**-23
+"""By so much, relatively, bounds of a scale may contradict each other, for they are rounded."""
 
 ExactScale = tuple[int, np.float32]
 """What is added to the sum, and by what it is multiplied then."""
@@ -66,21 +68,19 @@ def _candidates(requantisation: ShiftRequantisation, channel: int, levels: np.nd
     (k - 1/2) / (step - 1 + bias), for every step.
     """
     multiplier, addend = requantisation.multipliers[channel], requantisation.addends[channel]
-    near = Fraction(multiplier, 1 << requantisation.shift)
+    one = 1 << requantisation.shift
+    near = multiplier / one
     # (sum * m + a) / 2**s from k on, and (sum + bias) * m / 2**s from k - zero - 1/2 on.
-    middle = round(Fraction(2 * addend - ((2 * zero + 1) << requantisation.shift), 2 * multiplier))
+    middle = round(Fraction(2 * addend - (2 * zero + 1) * one, 2 * multiplier))
+    halves = levels - 0.5
     for bias in sorted(range(middle - _BIASES, middle + _BIASES + 1), key=lambda each: abs(each - middle)):
-        low, high = Fraction(0), Fraction(1 << 24)
-        for level, step in zip(levels.tolist(), steps.tolist(), strict=True):
-            half = Fraction(2 * level - 1, 2)
-            bounds = [half / place for place in (step + bias, step - 1 + bias) if place * half > 0]
-            if half > 0 and len(bounds) == 2:
-                low, high = max(low, bounds[0]), min(high, bounds[1])
-            elif half < 0 and len(bounds) == 2:
-                low, high = max(low, bounds[1]), min(high, bounds[0])
-        if low > high:
+        inner, outer = np.sort(np.abs([steps + bias, steps - 1 + bias]), axis=0)
+        # A step on the other side of 0 than its level, or at 0, binds nothing here: the proof finds it out.
+        bound = inner > 0
+        low = np.max(np.abs(halves[bound]) / outer[bound], initial=0)
+        high = np.min(np.abs(halves[bound]) / inner[bound], initial=1 << 24)
+        if low > high * (1 + _SLACK):
             continue
-        inside = near if low <= near <= high else (low + high) / 2
-        scale = np.float32(float(inside))
+        scale = np.float32(near if low <= near <= high else (low + high) / 2)
         for tried in (scale, np.nextafter(scale, np.float32(math.inf)), np.nextafter(scale, np.float32(0))):
             yield bias, tried

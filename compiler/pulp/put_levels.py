@@ -1,10 +1,13 @@
 """Sums written as ONNX's own quantised operators, with numbers that give the same levels."""
 
+from fractions import Fraction
+from itertools import product
+
 import numpy as np
 
 from tilewright.compiler.network.layers import Residual
 from tilewright.compiler.network.reference import residual_table
-from tilewright.compiler.pulp.exact_scale import exact_scale
+from tilewright.compiler.pulp.exact_scale import ExactScale, exact_scale
 from tilewright.compiler.pulp.level_values import ByteLevels, ConstantProduct, LevelTerms, PendingSums
 from tilewright.compiler.pulp.pulp_node import PulpNode
 from tilewright.compiler.pulp.shifted_levels import ShiftRequantisation
@@ -15,6 +18,8 @@ _WORD = 1 << 31
 _EXACT = 1 << 24
 _FIRST, _LAST = 10, 24
 """Steps of 2**-n of its ratio by which a scale is moved to bring halves to the other side."""
+_SHIFTED = 3
+"""So many other zero points of a sum are tried."""
 
 
 def put_levels(node: PulpNode, sums: PendingSums, requantisation: ShiftRequantisation,
@@ -66,20 +71,38 @@ def put_sums(node: PulpNode, sums: PendingSums, output: str) -> None:
 
 def _put_product(node: PulpNode, source: ConstantProduct, requantisation: ShiftRequantisation,
                  levels: ByteLevels) -> None:
-    for zero in dict.fromkeys((0, levels.bounds[0])):
-        found = [exact_scale(requantisation, channel, reach, zero) for channel, reach in enumerate(source.reach)]
-        if all(each is not None for each in found):
-            break
-    lost = [channel for channel, scale in enumerate(found) if scale is None]
-    if lost:
+    zero, found = _scales(requantisation, source.reach, levels)
+    if found is None:
+        lost = [channel for channel, reach in enumerate(source.reach)
+                if exact_scale(requantisation, channel, reach) is None]
+        first = lost[0] if lost else 0
         raise node.refusal(
-            f"no float32 scale gives its levels for every sum, in {len(lost)} of {len(found)} channels, {lost[0]} "
-            f"first (multiplier {requantisation.multipliers[lost[0]]}, addend {requantisation.addends[lost[0]]}, shift "
-            f"{requantisation.shift})",
+            f"no float32 scales give its levels for every sum, in {max(len(lost), 1)} of {source.channels} channels, "
+            f"{first} first (multiplier {requantisation.multipliers[first]}, addend {requantisation.addends[first]}, "
+            f"shift {requantisation.shift})",
             "train the network without addends of its own, or give its float form with --calibrate")
-    biases, scales = zip(*(each for each in found if each is not None), strict=True)
+    biases, scales = zip(*found, strict=True)
     node.made.product(source, (node.label, levels.name), np.array(biases, np.int32), np.array(scales, np.float32),
                       zero + levels.zero)
+
+
+def _scales(requantisation: ShiftRequantisation, reach: tuple[tuple[int, int], ...],
+            levels: ByteLevels) -> tuple[int, list[ExactScale] | None]:
+    """Return a zero point with which every channel has a scale, and these; None if there is no such zero point.
+
+    A zero point moves the sums at which levels begin by parts of a sum, and brings halves to where all go up.
+    """
+    low, high = levels.bounds
+    for zero in dict.fromkeys((0, *range(low, high + 1))):
+        found: list[ExactScale] = []
+        for channel, bounds in enumerate(reach):
+            scale = exact_scale(requantisation, channel, bounds, zero)
+            if scale is None:
+                break
+            found.append(scale)
+        else:
+            return zero, found
+    return 0, None
 
 
 def _put_table(node: PulpNode, source: LevelTerms, requantisation: ShiftRequantisation, levels: ByteLevels) -> None:
@@ -103,26 +126,44 @@ def _put_sum(node: PulpNode, source: LevelTerms, requantisation: ShiftRequantisa
     values = np.arange(-128, 128)
     sums = (values - zeros[0])[:, None] * factor_a + (values - zeros[1]) * factor_b
     wanted = requantisation.levels(sums, 0) + zeros[2]
-    ratio = requantisation.multipliers[0] / 2.0**requantisation.shift
+    ratio = Fraction(requantisation.multipliers[0], 1 << requantisation.shift)
     bounds = requantisation.low + zeros[2], requantisation.high + zeros[2]
-    for moved in _moved(ratio):
-        scales = np.float32(factor_a * moved), np.float32(factor_b * moved)
-        operands = list(zip(scales, zeros, strict=False))
+    for moved, read in product(_near(float(ratio)), _zeros(ratio, (factor_a, factor_b), zeros)):
+        operands = [(np.float32(factor_a * moved), read[0]), (np.float32(factor_b * moved), read[1])]
         try:
-            found = [_pairs(operands, zeros[2], bounds, unsigned=down != 0),
-                     _pairs(operands[::-1], zeros[2], bounds, unsigned=down != 0)]
+            found = [_pairs(each, read[2], bounds, unsigned=down != 0) for each in (operands, operands[::-1])]
         except ValueError:
-            break       # too far apart for the datapath's numbers
+            continue    # too far apart for the datapath's numbers
         # The datapath's first operand is the layer's own value, whichever that will be.
         if np.array_equal(found[0], wanted) and np.array_equal(found[1], wanted.T):
-            given = [(each.name, *node.made.numbers(f"{levels.name}:{name}", each.dtype, each.zero, scale))
-                     for name, each, scale in (("a", a, scales[0]), ("b", b, scales[1]))]
-            own = node.made.numbers(f"{levels.name}:numbers", levels.dtype, levels.zero)
+            given = [(each.name, *node.made.numbers(f"{levels.name}:{name}", each.dtype, zero + down, scale))
+                     for name, each, (scale, zero) in zip("ab", (a, b), operands, strict=True)]
+            own = node.made.numbers(f"{levels.name}:numbers", levels.dtype, read[2] + down)
             node.made.node("QLinearAdd", [*given[0], *given[1], *own], levels.name, node.label)
             return
     raise node.refusal(f"no scales of the residual adder give its levels for all pairs (factors {factor_a} and "
                        f"{factor_b}, times {requantisation.multipliers[0]}, plus {requantisation.addends[0]}, shift "
-                       f"{requantisation.shift})", "train the network with an addend of 0")
+                       f"{requantisation.shift})", "train the network with unsigned sums, or with factors that halve "
+                       "them at least")
+
+
+def _zeros(ratio: Fraction, factors: tuple[int, int], zeros: tuple[int, ...]) -> list[tuple[int, int, int]]:
+    """Return zero points by which to read two operands and the result, int8: their own, and some below.
+
+    With those below, halves of numbers below 0 are above 0, and all go up.
+    """
+    found = [(zeros[0], zeros[1], zeros[2])]
+    rooms = zeros[0] + 128, zeros[1] + 128
+    for moved in range(zeros[2] + 128, 0, -1):
+        total = moved / ratio
+        for first in range(rooms[0], -1, -1):
+            second = (total - first * factors[0]) / factors[1]
+            if total.denominator == 1 and second.denominator == 1 and 0 <= second <= rooms[1]:
+                found.append((zeros[0] - first, zeros[1] - int(second), zeros[2] - moved))
+                break
+        if len(found) > _SHIFTED:
+            break
+    return found
 
 
 def _pairs(operands: list[tuple[np.float32, int]], zero: int, bounds: tuple[int, int], *, unsigned: bool) -> np.ndarray:
@@ -132,7 +173,7 @@ def _pairs(operands: list[tuple[np.float32, int]], zero: int, bounds: tuple[int,
                                    zero_out=zero, low=bounds[0], high=bounds[1], unsigned=unsigned))
 
 
-def _moved(ratio: float) -> list[float]:
+def _near(ratio: float) -> list[float]:
     """Return a ratio and those near it, the nearest first."""
     steps = [2.0**-power for power in range(_LAST, _FIRST, -1)]
     return [ratio, *(ratio * (1 + sign * step) for step in steps for sign in (1, -1))]

@@ -76,6 +76,17 @@ def test_signed_inputs_are_stated_as_such():
     equal(net.model(last, (1, 4, 4, 4)), (1, 2, 5, 5), low=-128)
 
 
+@pytest.mark.parametrize(("factor", "multiplier", "shift"), [(1, 1, 1), (1, 7, 4), (3, 1, 3)])
+def test_halves_of_a_signed_sum_go_up(factor, multiplier, shift):
+    """They do above 0 and below, which no scales give alone: operands are read with a lower zero point."""
+    rng, net = np.random.default_rng(5), PulpNetwork((1, 2, 8, 8), TensorProto.INT8)
+    own = net.shifted(net.add("Conv", "x", weights(rng, 2, 2, 1, 1)), np.full((2, 1, 1), 8), np.zeros((2, 1, 1)), 7,
+                      signed=True)
+    total = net.add("Add", own, net.add("Mul", "x", np.array(factor)))
+    last = net.shifted(total, np.array(multiplier), np.array(0), shift, signed=True)
+    equal(net.model(last, (1, 2, 8, 8)), (1, 2, 8, 8), low=-128)
+
+
 def test_how_an_input_is_read_is_said():
     net = PulpNetwork((1, 1, 4, 4))
     last = net.shifted(net.add("Conv", "x", np.ones((1, 1, 2, 2))), np.ones((1, 1, 1)), np.zeros((1, 1, 1)), 2)
@@ -84,7 +95,7 @@ def test_how_an_input_is_read_is_said():
 
 
 @pytest.mark.parametrize(("change", "named"), [
-    (lambda net: net.shifted("t0", np.full((2, 1, 1), 246), np.full((2, 1, 1), 1_263_414 - 16_384), 15), "addend"),
+    (lambda net: net.shifted("t0", np.array([[[246]], [[173]]]), np.array([[[1_247_030]], [[7]]]), 15), "addend"),
     (lambda net: net.shifted("t0", np.full((2, 1, 1), -3), np.zeros((2, 1, 1)), 15), "-3"),
     (lambda net: net.shifted("t0", np.full((3, 1, 1), 3), np.zeros((3, 1, 1)), 15), "2 channels"),
     (lambda net: net.shifted("t0", np.full((2, 1, 1), 3.5), np.zeros((2, 1, 1)), 15), "whole"),
@@ -112,10 +123,10 @@ def test_a_damaged_requantisation_is_refused(attribute):
 
 
 @pytest.mark.skipif(not NETWORKS.is_dir(), reason="networks of others lie outside the repository")
-def test_keyword_spotting_of_deeploy_equals_the_loops_in_every_layer():
+def test_keyword_spotting_of_deeploy_equals_the_loops():
     path = NETWORKS / "deeploy_MLPerf_KeywordSpotting.onnx"
     session = InferenceSession(path)
-    assert not any(isinstance(each, CoreLayer) for each in session.job.network.layers)
-    given = np.load(path.with_suffix("").with_suffix(".inputs.npz"))["input_0"]
+    assert not any(isinstance(each, CoreLayer) for each in compile_network(path).layers)
+    given = np.load(path.with_suffix(".inputs.npz"))["input_0"]
     found, = session.run(None, {"input": given.astype(np.float32)})
     assert found.tolist() == [[-4, 9, -5, -2, 8, -16, 4, 9, -15, -4, -10, 2]]
