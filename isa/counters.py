@@ -70,7 +70,7 @@ FAULTS = {
     WRITE_ERROR: "error response to a write",
     SEMAPHORE_OVERFLOW: "a semaphore would overflow",
     WATCHDOG: "nothing moved while the host waited",
-    ZERO_COUNT: "a count of zero",
+    ZERO_COUNT: "a count of zero, or a row longer than any buffer",
     STRAY_RESPONSE: "a response that no request waits for",
     STOPPED: "stopped from outside",
 }

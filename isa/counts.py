@@ -1,9 +1,10 @@
-"""Counts of the instructions: operands from which hardware counts down, and which must not be zero."""
+"""Counts of the instructions: operands from which hardware counts down, and what nobody can mean by them."""
 
 from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.encoding import BY_MNEMONIC
+from tilewright.isa.machine import Machine
 
-__all__ = ["COUNTS", "zero_count"]
+__all__ = ["COUNTS", "ROW_COMMANDS", "long_row_bit", "refused_count"]
 
 _TILES = ("tiles_y", "groups")
 _ROW = ("chunk_bytes", "chunks")
@@ -31,9 +32,27 @@ for (_mnemonic, _name), _fields in COUNTS.items():
     assert set(_fields) <= {field.name for field in BY_MNEMONIC[_mnemonic].variant(_name).fields}
 
 
-def zero_count(command: EncodedCommand) -> int | None:
-    """Return the fault address of a command with a count of zero, funct3 x 8 + variant; None if it has none."""
-    operands = command.operands
-    if all(operands[name] for name in COUNTS.get((command.instruction.mnemonic, command.variant.name), ())):
-        return None
-    return command.funct3 << 3 | command.variant.code
+ROW_COMMANDS = tuple(command for command, fields in COUNTS.items() if fields == _ROW)
+"""Mnemonic and variant of the commands that set a row, which begins or ends in a buffer."""
+
+
+def long_row_bit(machine: Machine) -> int:
+    """Return the sum of a bit of ``chunk_bytes`` and a bit of ``chunks``, both 1, from which on a row is too long.
+
+    Hardware compares places of bits in place of a product: no row that the largest buffer holds is refused, and every
+    row of four times its bytes is.
+    """
+    return max(machine.activation_bytes, machine.result_bytes).bit_length()
+
+
+def refused_count(command: EncodedCommand, machine: Machine) -> int | None:
+    """Return the fault address of a command that nobody can mean, funct3 x 8 + variant; None if it is none.
+
+    It has a count of zero, or sets a row that is longer than any buffer.
+    """
+    operands, name = command.operands, (command.instruction.mnemonic, command.variant.name)
+    counts = [operands[each] for each in COUNTS.get(name, ())]
+    places = sum(count.bit_length() - 1 for count in counts)
+    if not all(counts) or (name in ROW_COMMANDS and places >= long_row_bit(machine)):
+        return command.funct3 << 3 | command.variant.code
+    return None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.counters import ZERO_COUNT
-from tilewright.isa.counts import zero_count
+from tilewright.isa.counts import refused_count
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.memory import AddressWindow, Fault
 from tilewright.isa.program import Call, Program
@@ -101,7 +101,7 @@ class _Run:
 
     def _execute(self, function: int, command: EncodedCommand) -> bool:
         """Execute a command before it is sent, so that it is known to be possible."""
-        if (code := zero_count(command)) is not None:
+        if (code := refused_count(command, self.executor.state.machine)) is not None:
             self.fault = Fault(ZERO_COUNT, code)
             return False
         try:

@@ -4,7 +4,7 @@ from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from tilewright.isa.counts import COUNTS
+from tilewright.isa.counts import COUNTS, ROW_COMMANDS, long_row_bit
 from tilewright.isa.encoding import Variant
 from tilewright.isa.lacking import variants_of
 from tilewright.isa.machine import Machine
@@ -46,8 +46,8 @@ def belongs_to(command: Command, unit: str, machine: Machine) -> Value:
 
 
 def counts_zero(command: Command, machine: Machine) -> Value:
-    """Return a value that is high if one of the counts of ``command`` is zero."""
-    zeros = []
+    """Return a value that is high if one of the counts of ``command`` is zero, or its row longer than any buffer."""
+    zeros = [is_command(command, *name) & _row_is_long(command, *name, long_row_bit(machine)) for name in ROW_COMMANDS]
     for instruction, variant in variants_of(machine):
         operands = dict.fromkeys(COUNTS.get((instruction.mnemonic, variant.name), ()))
         rs1, rs2 = views(command, instruction.mnemonic, variant.name) if operands else (None, None)
@@ -55,6 +55,12 @@ def counts_zero(command: Command, machine: Machine) -> Value:
             value = getattr(rs1 if name in {field.name for field in variant.rs1} else rs2, name)
             zeros.append(is_command(command, instruction.mnemonic, variant.name) & (value == 0))
     return Cat(zeros).any()
+
+
+def _row_is_long(command: Command, mnemonic: str, variant: str, least: int) -> Value:
+    """Return a value that is high if the places of a bit of both counts add up to ``least`` or more."""
+    row = views(command, mnemonic, variant)[0]
+    return Cat(bit & row.chunk_bytes[max(least - place, 0):].any() for place, bit in enumerate(row.chunks)).any()
 
 
 class Dispatcher(wiring.Component):
@@ -93,7 +99,7 @@ class Dispatcher(wiring.Component):
     taken : ``Out(1)``
         A command is taken in this cycle.
     zero_count : ``Out(1)``, zero_code : ``Out(6)``
-        The command taken in the cycle before has a count of zero; its funct3 and variant.
+        The command taken in the cycle before has a count of zero, or a row that is too long; its funct3 and variant.
     """
 
     QUIET_CYCLES = 4

@@ -24,7 +24,7 @@ import numpy as np
 from tilewright.compiler.emit.elf import compile_elf
 from tilewright.isa.assembler import EncodedCommand, command, encode_word, funct7
 from tilewright.isa.counters import RECORD_WORDS, ZERO_COUNT
-from tilewright.isa.counts import zero_count
+from tilewright.isa.counts import refused_count
 from tilewright.isa.emit_c import header
 from tilewright.isa.encoding import CUSTOM_0, INSTRUCTIONS, EncodingError, Field, Instruction, Variant
 from tilewright.isa.lacking import variants_of
@@ -101,7 +101,7 @@ class _Model:
         """
         before, memory = deepcopy(self.state), self.memory.bytes.copy()
         for each in commands:
-            if (address := zero_count(each)) is not None:
+            if (address := refused_count(each, self.state.machine)) is not None:
                 self.reset(before)
                 return Expected(code=ZERO_COUNT, address=address)
             try:

@@ -4,7 +4,7 @@ import random
 
 from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.assembler import command as make
-from tilewright.isa.counts import COUNTS
+from tilewright.isa.counts import COUNTS, long_row_bit
 from tilewright.isa.lacking import variants_of
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import AddressWindow
@@ -14,11 +14,13 @@ QUEUED = 24
 
 
 def hostile_programs(window: AddressWindow, machine: Machine, rng: random.Random) -> list[list[EncodedCommand]]:
-    """Return programs that would run for minutes, on addresses of ``window``."""
-    load = [make("lda", "set_row", chunk_bytes=65535, chunks=4095, memory_chunk_step=0),
+    """Return programs that run for as long as any can, on addresses of ``window``; one is refused."""
+    places = long_row_bit(machine)
+    longest = {"chunk_bytes": min((1 << places) - 1, 65535), "chunks": (1 << max(places - 15, 1)) - 1}
+    load = [make("lda", "set_row", **longest, memory_chunk_step=0),
             make("lda", "set_step", memory_row_step=0, row_step=0)]
-    store = [make("sta", "set_row", chunk_bytes=65535, chunks=4095), make("sta", "set_target", target_chunk_step=0,
-                                                                            target_row_step=0)]
+    store = [make("sta", "set_row", **longest), make("sta", "set_target", target_chunk_step=0, target_row_step=0)]
+    refused = make("lda", "set_row", chunk_bytes=65535, chunks=4095, memory_chunk_step=0)
     one_load = make("lda", "linear", address=window.base, base=0, rows=1023)
     one_store = make("sta", "memory", base=0, address=window.base, rows=1023)
     short = [make("lda", "set_row", chunk_bytes=1, chunks=4095, memory_chunk_step=4),
@@ -28,6 +30,7 @@ def hostile_programs(window: AddressWindow, machine: Machine, rng: random.Random
         [*store, *[one_store] * QUEUED],
         [*load, *store, *[one_load, one_store] * QUEUED],
         [*short, *[one_load, one_store] * QUEUED],
+        [refused, *[one_load] * QUEUED],
         [_any(window, machine, rng) for _ in range(2 * QUEUED)],
     ]
 

@@ -11,7 +11,7 @@ from amaranth.sim import Simulator
 from tests.support.streams import get_all, put, put_all, simulate
 from tilewright.isa.assembler import command as make
 from tilewright.isa.assembler import decode_variant
-from tilewright.isa.counts import COUNTS, zero_count
+from tilewright.isa.counts import COUNTS, refused_count
 from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, EncodingError
 from tilewright.isa.lacking import lacks
 from tilewright.isa.machine import UNITS, preset
@@ -221,6 +221,28 @@ def test_a_count_of_zero_is_told_and_no_other(mnemonic, variant):
             ctx.set(dut.commands.payload, hardware(made))
             await ctx.tick()
             assert bool(ctx.get(dut.zero_count)) == (zero is not None)
-            assert zero_count(made) == (ctx.get(dut.zero_code) if zero else None)
+            assert refused_count(made, NANO) == (ctx.get(dut.zero_code) if zero else None)
+
+    simulate(dut, check)
+
+
+@pytest.mark.parametrize("mnemonic", ["lda", "sta"])
+def test_a_row_is_refused_as_the_reference_says(mnemonic):
+    dut, rng = Dispatcher(NANO), random.Random(3)
+
+    async def check(ctx):
+        ctx.set(dut.commands.valid, 1)
+        for unit in QUEUED_UNITS:
+            ctx.set(getattr(dut, unit).ready, 1)
+        refused = 0
+        for _ in range(300):
+            sizes = rng.randint(1, 65535) >> rng.randrange(16), rng.randint(1, 4095) >> rng.randrange(12)
+            made = make(mnemonic, "set_row", chunk_bytes=max(sizes[0], 1), chunks=max(sizes[1], 1))
+            ctx.set(dut.commands.payload, hardware(made))
+            await ctx.tick()
+            expected = refused_count(made, NANO)
+            assert bool(ctx.get(dut.zero_count)) == (expected is not None)
+            refused += expected is not None
+        assert 20 < refused < 280
 
     simulate(dut, check)
