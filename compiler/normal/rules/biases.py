@@ -26,7 +26,7 @@ def _floated(edit: Edit, node: ir.Node) -> bool:
         return False
     held, factors = of_constant(bias), constant(weights.inputs[1])
     scale = constant(x.inputs[1])
-    if held is None or factors is None or scale is None or held.levels.ndim != 1:
+    if held is None or factors is None or scale is None or held.levels.shape[-1:] != (held.levels.size,):
         return False
     steps = scale.astype(np.float64) * factors.ravel().astype(np.float64)
     given = np.broadcast_to(held.scale, held.levels.shape).astype(np.float64).ravel()

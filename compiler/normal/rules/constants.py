@@ -42,6 +42,7 @@ def _fold(edit: Edit, node: ir.Node) -> bool:
         return False
     if not all(each is None or is_constant(each) or levels_behind(each) is not None for each in node.inputs):
         return False
+    _put_levels_first(node)
     behind = levels_behind(node.inputs[0])
     if not quantises and behind is None and not _reaches_levels(node):
         return False    # A shape, or floats: the cleaning of the reader folds them.
@@ -57,6 +58,15 @@ def _fold(edit: Edit, node: ir.Node) -> bool:
         return False
     value = result(node, arrays, edit.opset)
     return value is not None and _replaced(edit, node, edit.constant(value, node.outputs[0].name))
+
+
+def _put_levels_first(node: ir.Node) -> None:
+    """Let a sum or product of a constant and of levels read the levels first."""
+    if node.op_type in ("Add", "Mul") and levels_behind(node.inputs[0]) is None:
+        first, second = node.inputs[:2]
+        if levels_behind(second) is not None:
+            node.replace_input_with(0, second)
+            node.replace_input_with(1, first)
 
 
 def _reaches_levels(node: ir.Node) -> bool:

@@ -330,3 +330,24 @@ def test_levels_that_are_moved_and_joined_are_requantised_where_they_are_joined(
     joined = next(each for each in made.graph.node if each.op_type == "Concat")
     scales = {each.output[0]: each.input[1] for each in made.graph.node if each.op_type == "DequantizeLinear"}
     assert {scales[name] for name in joined.input} == {"s"}
+
+
+@pytest.mark.parametrize("order", [("wd", "one"), ("one", "wd")])
+def test_levels_times_one_are_levels_in_either_order(order):
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], "xq"), node("DequantizeLinear", ["xq", "s", "z"], "xd"),
+             node("DequantizeLinear", ["w", "s", "z"], "wd"), node("Mul", order, "w1"), node("Conv", ["xd", "w1"], "c"),
+             node("QuantizeLinear", ["c", "s", "z"], "yq"), node("DequantizeLinear", ["yq", "s", "z"], "y")]
+    levels = np.arange(-54, 54, dtype=np.int8).reshape(3, 4, 3, 3)
+    form = normalise(model(nodes, {"s": scalar(.02), "z": zero(), "w": levels, "one": scalar(1)}))
+    assert operators(form.proto).count("DequantizeLinear") == 3
+
+
+@pytest.mark.parametrize("shape", [(5,), (1, 5)])
+def test_a_bias_of_another_scale_is_a_float_one_in_either_shape(shape):
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], "xq"), node("DequantizeLinear", ["xq", "s", "z"], "xd"),
+             node("DequantizeLinear", ["w", "s", "z"], "wd"), node("DequantizeLinear", ["b", "s", "bz"], "bd"),
+             node("Gemm", ["xd", "wd", "bd"], "c"),
+             node("QuantizeLinear", ["c", "s", "z"], "yq"), node("DequantizeLinear", ["yq", "s", "z"], "y")]
+    held = {"s": scalar(.02), "z": zero(), "w": np.arange(40, dtype=np.int8).reshape(8, 5),
+            "b": np.arange(5, dtype=np.int32).reshape(shape), "bz": np.int32(0)}
+    assert normalise(model(nodes, held, (2, 8))).counts == {"biases": 1}
