@@ -74,21 +74,23 @@ def _require_same(source: ModelSource, stream: StreamedNetwork, given: Mapping[s
         for each in outputs:
             made[each].append(found[each])
     whole = window.run(given)
-    exact = all(_same(made[each], whole[each]) for each in outputs)
-    if not exact and not all(_same(made[each], whole[each], near=True) for each in outputs):
+    last = {each: _last(made[each], whole[each], stream.ends.get(each)) for each in outputs}
+    exact = all(np.array_equal(last[each], whole[each]) for each in outputs)
+    if not exact and not all(_near(last[each], whole[each]) for each in outputs):
         raise InputError(f"Model {source.path.name!r} cannot be a stream: its results call by call are not those of "
                          "the whole window, though each layer could be; please report the model")
     return "with the bits of the whole window in ONNX Runtime" if exact else \
         "near to the whole window in ONNX Runtime, which adds floats in another order"
 
 
-def _same(calls: list[np.ndarray], window: np.ndarray, *, near: bool = False) -> bool:
-    """Tell whether the last results of the calls are the window's, of which each call makes a part or all."""
-    last, apart = calls[-1], [axis for axis, extent in enumerate(window.shape) if calls[-1].shape[axis] != extent]
-    if apart:
-        (axis,) = apart
-        joined = np.concatenate(calls, axis)
-        last = np.take(joined, np.arange(joined.shape[axis] - window.shape[axis], joined.shape[axis]), axis)
-    if near:
-        return bool(np.allclose(last, window, rtol=0, atol=FLOAT_TOLERANCE * np.abs(window).max(initial=1e-9)))
-    return np.array_equal(last, window)
+def _last(calls: list[np.ndarray], window: np.ndarray, end: tuple[int, int] | None) -> np.ndarray:
+    """Return what the calls have made of a window: the last results, or along an axis those up to an element."""
+    if end is None:
+        return calls[-1]
+    axis, stop = end
+    return np.concatenate(calls, axis).take(np.arange(stop - window.shape[axis], stop), axis)
+
+
+def _near(made: np.ndarray, window: np.ndarray) -> bool:
+    """Tell whether floats differ by what another order of sums may make of them."""
+    return bool(np.allclose(made, window, rtol=0, atol=FLOAT_TOLERANCE * np.abs(window).max(initial=1e-9)))

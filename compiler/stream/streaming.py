@@ -38,6 +38,9 @@ class StreamedNetwork:
         The call, from the start of the state, whose outputs are the window's, or the last of the window's.
     whole : tuple of str
         Nodes that read the whole window of what is before them, so that all behind them is computed in every call.
+    ends : mapping of str to (int, int)
+        Of each output with an axis of time that axis, and the elements of the stream, from the first call on, up to
+        the window's last.
     """
 
     proto: onnx.ModelProto
@@ -47,6 +50,7 @@ class StreamedNetwork:
     window: int
     calls: int
     whole: tuple[str, ...]
+    ends: Mapping[str, tuple[int, int]]
 
 
 def streamed(proto: onnx.ModelProto, axis: int) -> StreamedNetwork:
@@ -217,5 +221,7 @@ def _finished(window: onnx.ModelProto, graph: StreamGraph, frames: onnx.ValueInf
         value.type.tensor_type.ClearField("shape")
     proto.graph.input.extend(graph.inputs())
     proto.graph.output.extend(graph.outputs())
+    ends = {value.name: graph.axes[value.name] for value in window.graph.output if value.name in graph.axes}
     return StreamedNetwork(proto, graph.pairs, time.axis, time.hop, time.length, calls,
-                           tuple(dict.fromkeys(graph.whole)))
+                           tuple(dict.fromkeys(graph.whole)),
+                           {name: (each.axis, each.lead + each.length) for name, each in ends.items()})
