@@ -89,7 +89,8 @@ def _draw(chance: random.Random) -> Machine | None:
     values["post_lanes"] = min(values["post_lanes"], values["lanes"])
     shared = min(values["lanes"], 1 << chance.randint(0, values["tiles"].bit_length() - 1))
     values["clusters"] = values["lanes"] // shared
-    values |= {field.name: chance.random() < 0.75 for field in fields(Machine) if field.type is bool}
+    values |= {field.name: chance.random() < 0.75 for field in fields(Machine)
+               if field.type is bool and field.name != "channel_kernels"}   # younger than the fit
     try:
         return Machine(**values | dict.fromkeys(EXTRA_UNITS, False))
     except ValueError:      # its buffers do not fit its lanes

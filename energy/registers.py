@@ -12,7 +12,12 @@ from typing import Any
 
 from tilewright.energy.extension_logic import extension_logic
 from tilewright.energy.register_fit import predicted_registers
-from tilewright.energy.unit_registers import decoder_registers, row_unit_registers, saved_registers
+from tilewright.energy.unit_registers import (
+    channel_kernel_registers,
+    decoder_registers,
+    row_unit_registers,
+    saved_registers,
+)
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.isa.extension import ExtendedMachine, unit_of
 from tilewright.isa.machine import EXTRA_UNITS, PRESETS, UNITS, Machine
@@ -45,9 +50,11 @@ def registers_of(machine: Machine) -> dict[str, int]:
     if machine.row_unit:    # which no preset and no machine of a fit has
         bare = registers_of(replace(machine, row_unit=False))
         return bare | {"post_processing": bare["post_processing"] + row_unit_registers(machine)}
-    if machine.coded_weights:
-        bare = registers_of(replace(machine, coded_weights=False))
-        return {block: count + decoder_registers(machine).get(block, 0) for block, count in bare.items()}
+    for unit, registers in (("coded_weights", decoder_registers), ("channel_kernels", channel_kernel_registers)):
+        if getattr(machine, unit):
+            without: dict[str, Any] = {unit: False}
+            bare, more = registers_of(replace(machine, **without)), registers(machine)
+            return {block: count + more.get(block, 0) for block, count in bare.items()}
     if machine.array not in _FITTED_ARRAYS:
         return dict(_counted(replace(machine, name="")))
     if (counted := _committed(machine)) is not None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from tilewright.isa.coded.weight_code import WIDTHS, WeightCode
 from tilewright.isa.machine import TILE_BYTES, Machine
 
-__all__ = ["decoder_registers", "row_unit_registers", "saved_registers"]
+__all__ = ["channel_kernel_registers", "decoder_registers", "row_unit_registers", "saved_registers"]
 
 _PLAIN_LANE = 643
 """Of a plain lane, its part of the cluster included."""
@@ -43,6 +43,20 @@ def decoder_registers(machine: Machine) -> dict[str, int]:
     wider = 8 * min(written, TILE_BYTES) - 8 * min(machine.bus_bytes, TILE_BYTES) + 1
     return {"load": code.lanes * lane + bus + 4 * WIDTHS + 88 + 50,
             "weight_buffer": wider * machine.clusters if machine.decodes_two_words else 0}
+
+
+def channel_kernel_registers(machine: Machine) -> dict[str, int]:
+    """Return by block how many flip-flops more a machine has with kernels by channel, exactly as elaborated.
+
+    Whose turn it is goes from the sequencer's state through two stages, and from there to the clusters with the fetch;
+    for each kernel of a fetch three stages of a weight buffer know whether it counts.
+    """
+    if not machine.takes_channel_kernels:
+        return {}
+    pairs, turns = int(machine.pairs_channels), machine.lanes // machine.lanes_per_fetch
+    turn = max(1, (turns - 1).bit_length())
+    return {"sequencer": 2 + turn + 2 * (1 + turn) + (1 + pairs) * (1 + turn + pairs),
+            "weight_buffer": 3 * (1 + pairs) * machine.clusters, "post_processing": pairs}
 
 
 def saved_registers(machine: Machine, whole: Mapping[str, int]) -> dict[str, int]:

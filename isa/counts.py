@@ -16,6 +16,7 @@ COUNTS: dict[tuple[str, str], tuple[str, ...]] = {
     **{("ldw", name): ("steps",) for name in ("coded_main", "coded_ninths")},
     ("conv23", "run"): _TILES,
     ("conv23", "run_without_reuse"): _TILES,
+    ("conv23", "run_by_channel"): _TILES,
     ("conv", "run"): _TILES,
     ("conv", "set_shape"): ("tiles_x", "runs", "kernel_x", "kernel_y"),
     ("act", "run"): ("rows", "channels"),

@@ -197,6 +197,9 @@ INSTRUCTIONS = (
                 _RUN_RS1, _RUN_RS2, _MAC),
         Variant("run_without_reuse", 1, "mac", "the same, reading all 16 bytes of every patch (for measurement)",
                 _RUN_RS1, _RUN_RS2, _MAC),
+        Variant("run_by_channel", 2, "mac", "the same of a depthwise layer: lane l of a lane group sees channel l "
+                                            "alone, and has a kernel for it; with reuse where the machine has it",
+                _RUN_RS1, _RUN_RS2, _MAC),
     )),
     Instruction("conv", 3, "every other convolution and matrix product: any kernel, stride, dilation, groups", (
         Variant("run", 0, "mac", "dot products of 16-byte runs from the linear layout", _RUN_RS1, _RUN_RS2, _MAC),
@@ -219,7 +222,9 @@ INSTRUCTIONS = (
     Instruction("act", 4, "bias, requantise, zero point, ReLU or clip, residual add, value table", (
         Variant("run", 0, "post", "pass the sums of one MAC command to the result buffer",
                 (_RESULT, Field("rows", 10, "output rows before pooling"),
-                 Field("winograd", 1, "the sums come from conv23: 2x2 outputs per tile")),
+                 Field("winograd", 1, "the sums come from conv23: 2x2 outputs per tile"),
+                 Field("shared", 1, "the pixels of a tile share the parameters of their channel, which they do anyhow "
+                                    "but where channels are taken in pairs")),
                 (Field("parameter_base", 12, "channel of the parameter buffer; a multiple of lanes"),
                  Field("channels", 12, "output channels; 1..4095"),
                  Field("residual", 1, "add the residual tile that lies where the results are written"),

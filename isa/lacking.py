@@ -17,6 +17,7 @@ OWN_STAGE, OWN_UNIT = "the stage of an extension", "the unit of an extension"
 _VARIANTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("conv23", "run"): (WINOGRAD, "column_reuse"),
     ("conv23", "run_without_reuse"): (WINOGRAD,),
+    ("conv23", "run_by_channel"): (WINOGRAD, "channel_kernels"),
     ("lda", "blocked"): (WINOGRAD,),
     ("lda", "fill_blocked"): (WINOGRAD,),
     ("lda", "residual"): ("residual_adder",),
@@ -44,6 +45,7 @@ _OPERANDS = {
     ("act", "run", "pooled"): "max_pooling",
     ("act", "run", "table"): "value_tables",
     ("act", "run", "whole"): "whole_sums",
+    ("act", "run", "shared"): "channel_kernels",
     ("conv", "set_kernel_step", "pair_words"): "paired_rows",
 }
 """The unit that an operand other than zero needs; hardware without it takes the operand for zero."""

@@ -77,10 +77,11 @@ UNITS = {
     "chaining": "results go back to the activation buffer",
     "row_unit": "softmax and normalisation of rows in the result buffer, through value tables and requantisation",
     "coded_weights": "weights that lie coded in memory, and are decoded as they are loaded",
+    "channel_kernels": "conv23 of a depthwise layer takes a kernel and a bias for each channel, not for each lane",
 }
 """Units that a machine may leave out, and what each does. `Machine` has a field of truth for each."""
 
-EXTRA_UNITS = ("row_unit", "coded_weights")
+EXTRA_UNITS = ("row_unit", "coded_weights", "channel_kernels")
 """Those that no preset has, nor a machine to which area and registers were fitted: they are counted by themselves."""
 
 
@@ -120,6 +121,8 @@ class Machine:
         without value tables no softmax of rows.
     coded_weights : bool
         The same of weights that lie coded in memory: `isa.coded.weight_code`.
+    channel_kernels : bool
+        The same of depthwise kernels by channel, of an array for conv23: `isa.semantics.conv23`.
     """
 
     name: str = "custom"
@@ -146,6 +149,7 @@ class Machine:
     chaining: bool = True
     row_unit: bool = False
     coded_weights: bool = False
+    channel_kernels: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -209,6 +213,11 @@ class Machine:
     def reuses_columns(self) -> bool:
         """Whether conv23 reads the columns that neighbouring patches share only once."""
         return self.winograd and self.column_reuse
+
+    @property
+    def takes_channel_kernels(self) -> bool:
+        """Whether conv23 takes kernels by channel, where lane l of a lane group sees channel l alone."""
+        return self.winograd and self.channel_kernels
 
     @property
     def normalises_rows(self) -> bool:

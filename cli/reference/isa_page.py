@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tilewright.isa.command_port import ADDRESS_BITS, PortRegister
 from tilewright.isa.counters import COUNTERS, CYCLES_HIGH_WORD, FAULT_ADDRESS_WORD, FAULT_WORD, FAULTS, RECORD_WORDS
-from tilewright.isa.encoding import CUSTOM_0, INSTRUCTIONS, SEMAPHORE_WIDTH, SEMAPHORES, Variant
+from tilewright.isa.encoding import CUSTOM_0, INSTRUCTIONS, SEMAPHORE_WIDTH, SEMAPHORES, Instruction, Variant
 from tilewright.isa.registers.host_registers import registers_of
 from tilewright.tools.templates import render
 
@@ -18,10 +18,18 @@ _TEMPLATE = Path(__file__).with_name("isa_page.md.j2")
 def manual() -> str:
     """Return the page's text."""
     return render(_TEMPLATE, opcode=f"{CUSTOM_0:#04x}", instructions=INSTRUCTIONS, operands=_operands, flags=_flags,
-                  semaphores=SEMAPHORES, semaphore_width=SEMAPHORE_WIDTH, counters=COUNTERS, faults=FAULTS,
-                  record_words=RECORD_WORDS, fault_word=FAULT_WORD, cycles_high_word=CYCLES_HIGH_WORD,
+                  alike=_alike, semaphores=SEMAPHORES, semaphore_width=SEMAPHORE_WIDTH, counters=COUNTERS,
+                  faults=FAULTS, record_words=RECORD_WORDS, fault_word=FAULT_WORD, cycles_high_word=CYCLES_HIGH_WORD,
                   fault_address_word=FAULT_ADDRESS_WORD,
                   registers=list(_shown()), port_bytes=1 << ADDRESS_BITS)
+
+
+def _alike(instruction: Instruction, variant: Variant) -> str:
+    """Return the first variant before ``variant`` with the same operands, if it has any, and flags; else nothing."""
+    def form(each: Variant) -> tuple[object, ...]:
+        return each.rs1, each.rs2, each.flags
+    before = instruction.variants[:instruction.variants.index(variant)]
+    return next((each.name for each in before if variant.fields and form(each) == form(variant)), "")
 
 
 def _operands(variant: Variant) -> Iterator[str]:

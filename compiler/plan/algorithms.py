@@ -121,6 +121,8 @@ class LoopNest:
         Of paired rows: ``kernel_x`` counts pieces of 8 bytes of a kernel row, not pixels.
     reuse : bool
         ``conv23`` keeps the columns that neighbouring patches share.
+    by_channel : bool
+        Of ``conv23``, each lane sees a channel of its own, and takes the one kernel and bias that is there for it.
     across : bool
         A tile is ``lanes`` bytes of a row, and a mac command has one lane group; ``group_step`` counts for its base.
     fold : str
@@ -144,6 +146,7 @@ class LoopNest:
     paired: bool = False
     pieces: bool = False
     reuse: bool = True
+    by_channel: bool = False
     across: bool = False
     fold: str = ""
     cuts: tuple[int, int] = (1, 1)
@@ -158,6 +161,11 @@ class LoopNest:
     def winograd(self) -> bool:
         """Whether the mac commands are ``conv23``."""
         return self.algorithm is Algorithm.WINOGRAD
+
+    @property
+    def channel_parameters(self) -> bool:
+        """Whether a channel has one bias and scale, whatever the machine."""
+        return not self.winograd or self.by_channel
 
     @property
     def one_run(self) -> bool:
@@ -249,7 +257,9 @@ def _winograd_nest(layer: Layer, machine: Machine) -> LoopNest:
         overread = -(-outputs // machine.lanes) * side_by_side - channels + _missing(side_by_side, machine)
         return LoopNest(algorithm=Algorithm.WINOGRAD, kernel_y=1, kernel_x=1,
                         runs=side_by_side + _missing(side_by_side, machine), seen=side_by_side,
-                        group_step=side_by_side * TILE_BYTES, overread=overread * TILE_BYTES)
+                        group_step=side_by_side * TILE_BYTES, overread=overread * TILE_BYTES,
+                        by_channel=machine.takes_channel_kernels and inputs_each == outputs_each == 1
+                        and len(layer.weight_parts) == 1)
     if layer.groups > 1 and outputs_each % machine.lanes == 0 and inputs_each % TILE_BYTES == 0:
         return LoopNest(algorithm=Algorithm.WINOGRAD, kernel_y=1, kernel_x=1, runs=inputs_each, seen=inputs_each,
                         section=outputs_each // machine.lanes, section_step=inputs_each * TILE_BYTES)

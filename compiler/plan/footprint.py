@@ -169,7 +169,7 @@ def weight_words(groups: int, steps: int, nest: LoopNest, machine: Machine) -> i
     """Return the 128-bit words per cluster of the weights of ``steps``; a multiple of 8, as conv23's base must be."""
     if nest.algorithm is Algorithm.POOL:
         return 0
-    kernels = groups * steps * machine.lanes_per_cluster
+    kernels = groups * (1 if nest.by_channel else steps) * machine.lanes_per_cluster
     return -(-kernels // 16) * 8 if nest.winograd else -(-kernels // 8) * 8
 
 
@@ -194,7 +194,7 @@ def gains_start(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
 
 
 def _own_channels(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
-    if nest.winograd and machine.pairs_channels:
+    if machine.pairs_channels and not nest.channel_parameters:
         return machine.channel_parameters * machine.lanes * block.groups
     return machine.lanes if nest.across else block.channels
 

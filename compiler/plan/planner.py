@@ -169,7 +169,10 @@ def problems(layer: Layer, layouts: LayerLayouts, machine: Machine, options: Opt
     """Yield every form of ``layer`` with every loop nest that is worth comparing."""
     for work, algorithm in forms(layer, options):
         for nest in loop_nests(work, algorithm, machine):
-            yield Problem(work, layouts, _cut_to_memory(replace(nest, reuse=options.reuse), machine), machine)
+            # What measures conv23 without reuse leaves its other variants out too.
+            nest = replace(nest, reuse=options.reuse,
+                           by_channel=nest.by_channel and options.reuse == machine.reuses_columns)
+            yield Problem(work, layouts, _cut_to_memory(nest, machine), machine)
 
 
 def _cut_to_memory(nest: LoopNest, machine: Machine) -> LoopNest:
@@ -298,7 +301,8 @@ def _block_sizes(problem: Problem) -> list[tuple[int, int]]:
     layer, nest, machine = problem.layer, problem.nest, problem.machine
     total = -(-layer.conv_shape[0] // machine.lanes)
     usable = usable_words(machine)
-    parameters = (machine.parameter_channels - nest.gains) // (machine.channel_parameters if nest.winograd else 1)
+    each = 1 if nest.channel_parameters else machine.channel_parameters
+    parameters = (machine.parameter_channels - nest.gains) // each
     most = min(total, min(parameters, MAX_BLOCK_CHANNELS) // machine.lanes)
     lengths = {-(-total // n) for n in range(1, total + 1)} | {most}
     if nest.section:

@@ -176,7 +176,7 @@ class Reader:
         channels = (op["groups"] - 1) * cfg.get("group_step", 0) + runs * TILE_BYTES
         yield _rows("activations", op["base"], -(-rows // 4), cfg["y_step"],
                     (-(-columns // 4) - 1) * cfg["x_step"] + channels)
-        kernels = op["groups"] * runs * self.machine.lanes_per_cluster
+        kernels = op["groups"] * (1 if variant == "run_by_channel" else runs) * self.machine.lanes_per_cluster
         yield self._weights(op["weight_base"], -(-kernels // 2))
         ninths = self._weights(op["weight_base"] // 8, -(-kernels // TILE_BYTES))
         yield Access("ninths", ninths.start, ninths.stop)
@@ -195,7 +195,7 @@ class Reader:
         cfg, window = self.settings["act"], self.settings.get("pool", {})
         rows, width = (window["rows"], window["width"]) if op["pooled"] else (op["rows"], cfg["width"])
         channels = parameters = op["channels"]
-        if op["winograd"] and self.machine.pairs_channels:
+        if op["winograd"] and self.machine.pairs_channels and not op["shared"]:
             parameters = -(-channels // self.machine.lanes) * self.machine.lanes * self.machine.channel_parameters
         yield Access("parameters", 8 * op["parameter_base"], 8 * (op["parameter_base"] + parameters))
         channels *= SUM_BYTES if op["whole"] else 1

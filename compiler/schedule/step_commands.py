@@ -267,7 +267,9 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
     if plan.layer.unit is not None:
         yield from _own_unit(plan, tile, block, plan.layer.unit, source)
     mnemonic, variant = ("pool", "sum") if nest.algorithm is Algorithm.POOL else (nest.algorithm, "run")
-    if winograd and not nest.reuse:
+    if nest.by_channel:
+        variant = "run_by_channel"
+    elif winograd and not nest.reuse:
         variant = "run_without_reuse"
     yield Draft(mnemonic, variant,
                 {"base": base, "tiles_y": rows, "y_half": y_half, "weight_base": weights.start if weights else 0,
@@ -377,6 +379,7 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, pa
     mapped = table if layer.rows is None else None
     yield Draft("act", "run",
                 {"base": results.start, "rows": len(tile.rows.conv), "winograd": int(plan.nest.winograd),
+                 "shared": int(plan.nest.by_channel and machine.pairs_channels),
                  "parameter_base": parameters.start, "channels": channels,
                  "residual": int(layer.residual is not None), "pooled": int(layer.pool is not None),
                  "table": int(mapped is not None), "table_slot": mapped.start // TABLE_BYTES if mapped else 0,

@@ -136,7 +136,7 @@ def _act_of_stretch(drafts: Sequence[Draft], stretch: Stretch, plan: LayerPlan, 
     if not drafts:
         return []
     run, first = drafts[-1].operands, stretch.first * machine.lanes
-    each = machine.channel_parameters if plan.nest.winograd else 1
+    each = 1 if plan.nest.channel_parameters else machine.channel_parameters
     found = _with(drafts, base=run["base"] + first * plan.layer.value_bytes,
                   parameter_base=run["parameter_base"] + first * each,
                   channels=min(stretch.groups * machine.lanes, block.channels - first))

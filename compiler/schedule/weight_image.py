@@ -19,7 +19,8 @@ from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.semantics.inner_product import fold_run_eta, fold_tile_eta
 
 __all__ = [
-    "BlockImage", "CodedPart", "Span", "pack_conv", "pack_conv23", "pack_network", "pack_parameters", "with_computed",
+    "BlockImage", "CodedPart", "Span", "pack_channels", "pack_conv", "pack_conv23", "pack_network", "pack_parameters",
+    "with_computed",
 ]
 
 _Int8 = NDArray[np.int8]
@@ -108,7 +109,7 @@ def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[byte
     for layer, plan in plans.items():
         main, ninths = _pack_layer(plan, machine)
         computed = plan.layer.factor is not None and bool(plan.layer.factor.parameters)
-        by_pixel = plan.nest.winograd and machine.pairs_channels
+        by_pixel = machine.pairs_channels and not plan.nest.channel_parameters
         parameters = b"" if computed else (_pack_pixel_parameters(plan, machine) if by_pixel
                                            else pack_parameters(plan.layer, _bias(plan, machine)))
         table = append(_pack_table(plan.layer))
@@ -153,11 +154,12 @@ def with_computed(places: Mapping[int, tuple[BlockImage, ...]], plans: Mapping[i
 def _bias(plan: LayerPlan, machine: Machine) -> _Int32:
     """Return the bias of every channel, less what an array of inner products leaves in its sums.
 
-    Sums of windows have nothing of it, and neither have computed factors: of each run they use one byte.
+    Sums of windows have nothing of it, and neither have computed factors: of each run they use one byte. Neither have
+    lanes that see a channel each: of each pair they use one.
     """
     layer = plan.layer
     bias = np.asarray(layer.bias, np.int32)
-    if not machine.inner or plan.nest.algorithm is Algorithm.POOL or layer.factor is not None:
+    if not machine.inner or plan.nest.algorithm is Algorithm.POOL or plan.nest.by_channel or layer.factor is not None:
         return bias
     for weights in layer.weight_parts:
         runs = kernel_runs(layer, plan.nest, machine, weights)
@@ -171,6 +173,9 @@ def _pack_layer(plan: LayerPlan, machine: Machine) -> tuple[list[bytes], list[by
     if nest.algorithm is Algorithm.POOL or layer.factor is not None:
         nothing = [b""] * len(plan.blocks)
         return nothing, nothing
+    if nest.by_channel:
+        packed = [pack_channels(layer.weight_parts[0].reshape(-1, 9), block, machine) for block in plan.blocks]
+        return [main for main, _ in packed], [ninths for _, ninths in packed]
     if nest.winograd:
         parts = [seen_kernels(layer, nest, machine, weights).transpose(0, 3, 1, 2) for weights in layer.weight_parts]
         packed = [_packed([pack_conv23(each, machine) for each in _winograd_pieces(parts, nest, block, machine)])
@@ -250,6 +255,21 @@ def pack_conv23(kernels: _Int8, machine: Machine) -> tuple[bytes, bytes]:
     else:
         kernels = kernels.reshape(groups, clusters, per_cluster, channels, 9)
         flat = kernels.transpose(0, 3, 2, 1, 4).reshape(-1, clusters, 9)
+    return _kernel_words(flat)
+
+
+def pack_channels(kernels: _Int8, block: WeightBlock, machine: Machine) -> tuple[bytes, bytes]:
+    """Return the same of kernels (channels, 9), one for each lane of the block's lane groups."""
+    chosen = kernels[block.first_channel:block.first_channel + block.channels]
+    padded = np.zeros((block.groups * machine.lanes, 9), np.int8)
+    padded[:len(chosen)] = chosen
+    by_cluster = padded.reshape(block.groups, machine.clusters, machine.lanes_per_cluster, 9)
+    return _kernel_words(by_cluster.transpose(0, 2, 1, 3).reshape(-1, machine.clusters, 9))
+
+
+def _kernel_words(flat: _Int8) -> tuple[bytes, bytes]:
+    """Return main and ninth words of kernels (kernel q, cluster, 9)."""
+    clusters = flat.shape[1]
     count = -(-len(flat) // TILE_BYTES) * TILE_BYTES
     padded = np.zeros((count, clusters, 9), np.int8)
     padded[:len(flat)] = flat

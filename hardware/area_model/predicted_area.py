@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewright.energy.estimate import Technology
 from tilewright.energy.sram import Sram
+from tilewright.energy.unit_registers import channel_kernel_registers
 from tilewright.hardware.area_model.area_fit import COEFFICIENTS, SCALED, HeldOutError
 from tilewright.hardware.area_model.features import FEATURES, features_of
 from tilewright.hardware.area_model.structure import REGISTER_FILE_WORDS, block_rams, memories, multipliers
@@ -61,6 +62,10 @@ _DECODER = {"LUT": (249.0, 17.0), "carry": (11.0, 0.1), "FF": (112.0, 14.0)}
 """Of the decoder of weights on ECP5, for each of its lanes, and for each of these and each byte of the bus: Yosys 0.70,
 `rtl.load.weight_decoder` alone on `nano`, `base` and `large` (631, 1,519 and 4,158 LUT4; 368, 896 and 2,728 FF)."""
 
+_CHANNEL_KERNELS = {"mac: sequencer": (23.0, 0.0), "mac: weight memories": (0.0, 11.0)}
+"""LUT4 of kernels by channel on ECP5, and for each cluster: Yosys 0.70, the sequencer and the weight buffer of `base`
+(23 and 9) and of `base,array=winograd,lanes=8` (10 and 13). Flip-flops are those of `channel_kernel_registers`."""
+
 
 def predict_area(machine: Machine, target: str) -> PredictedArea:
     """Return the predicted area of the coprocessor of ``machine``, alone, on one of `TARGETS_PREDICTED`.
@@ -97,6 +102,10 @@ def _add_counted(blocks: Mapping[str, dict[str, float]], machine: Machine, targe
         if machine.normalises_rows:
             for resource, (first, each) in _ROW_UNIT.items():
                 blocks["post: control"][resource] += first + each * machine.post_lanes
+        if machine.takes_channel_kernels:
+            for block, (first, each) in _CHANNEL_KERNELS.items():
+                blocks[block]["LUT"] += first + each * machine.clusters
+            blocks["mac: sequencer"]["FF"] += sum(channel_kernel_registers(machine).values())
     for memory in memories(machine):
         found = blocks[memory.block]
         if target.startswith("ecp5"):
@@ -109,7 +118,8 @@ def _add_counted(blocks: Mapping[str, dict[str, float]], machine: Machine, targe
 def _beyond(machine: Machine, ranges: Mapping[str, tuple[int, int]]) -> tuple[str, ...]:
     """Return the parameters that lie outside those of the machines that were synthesised: none had extra units."""
     found = tuple(name for name, (least, most) in ranges.items() if not least <= getattr(machine, name) <= most)
-    extra = {"row_unit": machine.normalises_rows, "coded_weights": machine.coded_weights}
+    extra = {"row_unit": machine.normalises_rows, "coded_weights": machine.coded_weights,
+             "channel_kernels": machine.takes_channel_kernels}
     return (*found, *(unit for unit, there in extra.items() if there))
 
 

@@ -46,7 +46,7 @@ def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, oper
     sums = _take_sums(state, rows, width, channels, winograd=bool(operands["winograd"]))
     if operands["residual"] and operands["pooled"]:
         raise ResidualPooledError
-    if operands["winograd"] and state.machine.pairs_channels:
+    if operands["winograd"] and state.machine.pairs_channels and not operands["shared"]:
         bias, scale = _pixel_parameters(state, operands["parameter_base"], sums.shape)
     else:
         bias, scale = _channel_parameters(state, operands["parameter_base"], channels)

@@ -10,8 +10,9 @@ from tilewright.isa.encoding import SEMAPHORE_WIDTH
 from tilewright.isa.rows.row_norm import MAX_NORM_LENGTH
 
 __all__ = [
-    "CommandError", "HeldSumsMissingError", "HeldTilesError", "OutsideBufferError", "PartialPixelError",
-    "ResidualPooledError", "RowNormError", "RowTableError", "SemaphoreEmptyError", "SemaphoreOverflowError",
+    "CommandError", "HeldSumsMissingError", "HeldTilesError", "LaneChannelsError", "OutsideBufferError",
+    "PartialPixelError", "ResidualPooledError", "RowNormError", "RowTableError", "SemaphoreEmptyError",
+    "SemaphoreOverflowError",
     "SettingMissingError", "Shape", "SumsMismatchError", "SumsMissingError", "UnalignedWeightsError",
     "UnitMissingError", "ZeroOperandError", "ZeroSettingError",
 ]
@@ -98,6 +99,17 @@ class HeldTilesError(CommandError):
     def __str__(self) -> str:
         return (f"must have 1 lane group and at most {self.capacity} tiles, whose sums can be held, "
                 f"not {self.groups} and {self.tiles}")
+
+
+@dataclass
+class LaneChannelsError(CommandError):
+    """A command whose lanes see a channel each has more or fewer channels than lanes."""
+
+    channels: int
+    lanes: int
+
+    def __str__(self) -> str:
+        return f"must have a channel for each of {self.lanes} lanes, not {self.channels}"
 
 
 @dataclass

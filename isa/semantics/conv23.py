@@ -14,14 +14,19 @@ word weight_base // 8 + q // 16.
 An array that takes channels in pairs takes one more if they are odd, with kernels as they lie there. It leaves
 floor(eta / 4) of the kernels in each pixel's sum (`isa.semantics.inner_product`). Kernels of a lane group come pair by
 pair of channels, in a pair first those of the even outputs, then of the odd ones, each of both channels in turn.
+
+``run_by_channel`` is for layers of which lane l of a lane group sees channel l alone, so many as there are lanes. Of
+them kernel q = g * lanes per cluster + lane is that of the lane's channel, in any array.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
 from tilewright.isa.machine import TILE_BYTES
 from tilewright.isa.semantics.array_arithmetic import correlate
 from tilewright.isa.semantics.buffer_places import blocked_places, inside
-from tilewright.isa.semantics.command_errors import OutsideBufferError, UnalignedWeightsError
+from tilewright.isa.semantics.command_errors import LaneChannelsError, OutsideBufferError, UnalignedWeightsError
 from tilewright.isa.semantics.coprocessor_state import (
     CoprocessorState,
     Float32,
@@ -34,13 +39,30 @@ from tilewright.isa.semantics.coprocessor_state import (
 from tilewright.isa.semantics.inner_product import tile_eta
 from tilewright.isa.semantics.tile_sums import leave_sums
 
-__all__ = ["convolve_winograd", "kernel_weights"]
+__all__ = ["channel_kernels", "convolve_winograd", "kernel_weights"]
 
 
 def convolve_winograd(state: CoprocessorState, memory: MemoryPort, variant: str, operands: dict[str, int]) -> None:
     """Execute a conv23; with or without column reuse the sums are the same."""
-    del memory, variant
+    del memory
+    if variant == "run_by_channel":
+        runs = state.settings["conv"].require("runs")["runs"]
+        if runs != state.machine.lanes:
+            raise LaneChannelsError(runs, state.machine.lanes)
+        # A kernel beside one of zeros has no eta.
+        sums = _four_times if state.machine.pairs_channels else _by_channel
+        leave_sums(state, operands, sums, winograd=True)
+        return
     leave_sums(state, operands, _pairs if state.machine.pairs_channels else _correlations, winograd=True)
+
+
+def _by_channel(state: CoprocessorState, settings: Settings, operands: dict[str, int]) -> Int32:
+    """Return the sums of lanes that see a channel each."""
+    return _correlations(state, settings, operands, channel_kernels)
+
+
+def _four_times(state: CoprocessorState, settings: Settings, operands: dict[str, int]) -> Int64:
+    return 4 * _by_channel(state, settings, operands).astype(np.int64)
 
 
 def _pairs(state: CoprocessorState, settings: Settings, operands: dict[str, int]) -> Int64:
@@ -55,11 +77,16 @@ def _channels(state: CoprocessorState, settings: Settings) -> int:
     return settings["runs"] + (settings["runs"] % 2 if state.machine.pairs_channels else 0)
 
 
-def _correlations(state: CoprocessorState, settings: Settings, operands: dict[str, int]) -> Int32:
+_Kernels = Callable[[CoprocessorState, int, int, int], Float32]
+"""Returns the kernels from a weight word on, of so many lane groups and channels."""
+
+
+def _correlations(state: CoprocessorState, settings: Settings, operands: dict[str, int],
+                  kernels_of: _Kernels | None = None) -> Int32:
     channels, groups = _channels(state, settings), operands["groups"]
     x = np.arange(2 * settings["tiles_x"] + 2)
     y = 2 * operands["y_half"] + np.arange(2 * operands["tiles_y"] + 2)
-    kernels = kernel_weights(state, operands["weight_base"], groups, channels)
+    kernels = (kernels_of or kernel_weights)(state, operands["weight_base"], groups, channels)
     step = settings.get("group_step", 0) // TILE_BYTES
 
     def group_sums(group: int, weights: Float32) -> Int32:
@@ -80,9 +107,38 @@ def kernel_weights(state: CoprocessorState, base: int, groups: int, channels: in
     return state.unpacked[key]
 
 
+def channel_kernels(state: CoprocessorState, base: int, groups: int, channels: int) -> Float32:
+    """Return kernels as `kernel_weights` does, of lanes that have one each, and zeros for the channels of others.
+
+    Those of a cluster lie one behind the other, as its lanes count through the lane groups.
+    """
+    key = "by channel", base, groups, channels
+    if key not in state.unpacked:
+        machine = state.machine
+        count = groups * machine.lanes_per_cluster
+        kernels = _kernels(state, base, count).reshape(groups, -1, machine.clusters, 3, 3)
+        found = np.zeros((3, 3, channels, groups * machine.lanes), np.float32)
+        for lane in range(machine.lanes):
+            cluster, inside_it = divmod(lane, machine.lanes_per_cluster)
+            found[:, :, lane, lane::machine.lanes] = kernels[:, inside_it, cluster].transpose(1, 2, 0)
+        state.unpacked[key] = found
+    return state.unpacked[key]
+
+
 def _unpack(state: CoprocessorState, base: int, groups: int, channels: int) -> Int8:
     machine = state.machine
-    count = groups * channels * machine.lanes_per_cluster
+    kernels = _kernels(state, base, groups * channels * machine.lanes_per_cluster)
+    if machine.pairs_channels:
+        pairs = groups, channels // 2, 2, machine.lanes_per_cluster // 2, 2, machine.clusters, 3, 3
+        order = 6, 7, 1, 4, 0, 5, 3, 2
+        return kernels.reshape(pairs).transpose(order).reshape(3, 3, channels, groups * machine.lanes)
+    shape = groups, channels, machine.lanes_per_cluster, machine.clusters, 3, 3
+    return kernels.reshape(shape).transpose(4, 5, 1, 0, 3, 2).reshape(3, 3, channels, groups * machine.lanes)
+
+
+def _kernels(state: CoprocessorState, base: int, count: int) -> Int8:
+    """Return ``count`` kernels of each cluster from weight word ``base`` on: (count, clusters, 9)."""
+    machine = state.machine
     if base % 8:
         raise UnalignedWeightsError(base)
     words = state.weight_words[base:base + -(-count // 2)]
@@ -91,10 +147,4 @@ def _unpack(state: CoprocessorState, base: int, groups: int, channels: int) -> I
         raise OutsideBufferError("kernel", 2 * base + count - 1, 2 * machine.weight_words)
     first = words.reshape(-1, machine.clusters, 2, 8).transpose(0, 2, 1, 3).reshape(-1, machine.clusters, 8)
     ninth = ninths.transpose(0, 2, 1).reshape(-1, machine.clusters, 1)
-    kernels = np.concatenate([first[:count], ninth[:count]], axis=2)            # (count, clusters, 9)
-    if machine.pairs_channels:
-        pairs = groups, channels // 2, 2, machine.lanes_per_cluster // 2, 2, machine.clusters, 3, 3
-        order = 6, 7, 1, 4, 0, 5, 3, 2
-        return kernels.reshape(pairs).transpose(order).reshape(3, 3, channels, groups * machine.lanes)
-    shape = groups, channels, machine.lanes_per_cluster, machine.clusters, 3, 3
-    return kernels.reshape(shape).transpose(4, 5, 1, 0, 3, 2).reshape(3, 3, channels, groups * machine.lanes)
+    return np.concatenate([first[:count], ninth[:count]], axis=2)

@@ -8,6 +8,7 @@ from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.array.lane import DEPTH, slot_of
 from tilewright.rtl.array.sequencer_state import (
     ArrayRun,
+    ChannelTurns,
     KernelLoops,
     KernelStep,
     MacSettings,
@@ -132,9 +133,12 @@ class Sequencer(Component):
             m.d.sync += active.eq(1)
         with m.Elif(step.ends_command):
             m.d.sync += active.eq(0)
+        turns = ChannelTurns(self.machine) if self.machine.takes_channel_kernels else None
+        if turns is not None:
+            turns.walk(m, pending, step, begin, pairs)
         offset = self._offsets(m, run, loops, step, begin)
-        pointer = self._pointer(m, pending, run, step, begin, pairs)
-        self._issue(m, walker, run, step, offset, pointer, active | pending.valid, pairs)
+        pointer = self._pointer(m, pending, run, step, begin, pairs, turns)
+        self._issue(m, walker, run, step, offset, pointer, active | pending.valid, pairs, turns)
         self._report(m, pending, active, step)
         self.observed = {"array_begins": begin, "array_ends": step.ends_command}
         return m
@@ -150,7 +154,9 @@ class Sequencer(Component):
         is_setting = settings.keep(m, command, take)
         tiles, run = views(command, "conv", "run")
         winograd = is_command(command, "conv23") if self.machine.winograd else Const(0)
-        reuse = is_command(command, "conv23", "run") if self.machine.reuses_columns else Const(0)
+        by_channel = self.machine.takes_channel_kernels
+        reusing = ("run", "run_by_channel") if by_channel else ("run",)
+        reuse = is_command(command, "conv23", *reusing) if self.machine.reuses_columns else Const(0)
         m.d.comb += [
             self.commands.ready.eq(~pending.valid & (is_setting | ~walker.busy)),
             walker.start.eq(take & ~is_setting & ~walker.busy),
@@ -168,6 +174,7 @@ class Sequencer(Component):
             m.d.sync += [
                 pending.valid.eq(1),
                 *([pending.winograd.eq(winograd)] if self.machine.winograd else []),
+                *([pending.by_channel.eq(is_command(command, "conv23", "run_by_channel"))] if by_channel else []),
                 pending.pool.eq(is_command(command, "pool")),
                 pending.flags.eq(command.flags),
                 pending.run.eq(command.rs2),
@@ -354,9 +361,10 @@ class Sequencer(Component):
         return offset
 
     def _pointer(self, m: Module, pending: PendingRun, run: ArrayRun, step: KernelStep, begin: Value,
-                 pairs: PairStep | None) -> Signal:
+                 pairs: PairStep | None, turns: ChannelTurns | None) -> Signal:
         """Return the pointer to the weights, which begins anew with each tile group of a lane group.
 
+        By channel it does so with each step: each lane has one kernel, or one pair of kernels.
         It counts kernels, or words, or of an array of inner products pairs of words, of kernels or not.
         """
         pointer, lanes, following = Signal(17, reset_less=True), Signal(17, reset_less=True), Signal(17)
@@ -372,6 +380,8 @@ class Sequencer(Component):
             base = base << pending.winograd
         elif self.machine.inner:
             base = base >> 1
+        if turns is not None:
+            ends_group = ends_group | turns.on & step.ends
         m.d.comb += following.eq(pointer + fetches)
         with m.If(begin):
             m.d.sync += [pointer.eq(base), lanes.eq(base)]
@@ -382,7 +392,7 @@ class Sequencer(Component):
         return pointer
 
     def _issue(self, m: Module, walker: TileWalker, run: ArrayRun, step: KernelStep, offset: Value, pointer: Value,
-               working: Value, pairs: PairStep | None) -> None:
+               working: Value, pairs: PairStep | None, turns: ChannelTurns | None) -> None:
         """Send the slot on its way: where its tile is, which weights it fetches, what the lanes must do."""
         info = Signal(slot_of(self.machine))
         fetches, fresh = step.slot < self.machine.fetch_slots, step.first & (step.slot == 0)
@@ -416,6 +426,7 @@ class Sequencer(Component):
             tile=walker.tile, offset=offset, pointer=pointer, fetches=fetches, fresh=fresh, pool=run.pool,
             right=run.right, below=run.below,
             **({"part": step.part} if self.machine.lane_runs > 1 else {}),
+            **({"by_channel": turns.on, "turn": turns.turn} if turns is not None else {}),
             free_activations=step.ends_command & run.free_activations,
             free_weights=step.ends_command & run.free_weights)
         pipe.step()
@@ -474,6 +485,10 @@ class Sequencer(Component):
             m.d.comb += fetch.part.eq(pipe.part)
         if has_patches:
             m.d.comb += [fetch.fresh.eq(pipe.fresh), fetch.winograd.eq(winograd)]
+        if self.machine.takes_channel_kernels:
+            m.d.comb += [fetch.by_channel.eq(pipe.by_channel), fetch.turn.eq(pipe.turn)]
+        if "second" in fetch.shape().members:
+            m.d.comb += fetch.second.eq(pipe.slot.second)
         patch_bytes = Mux(pipe.tile.reuse, TILE_BYTES // 2, TILE_BYTES) if reuses_columns else TILE_BYTES
         m.d.comb += [
             fetch.pool.eq(pipe.pool),
@@ -481,10 +496,14 @@ class Sequencer(Component):
             self.activation_read_bytes.eq(Mux(self.tile_slots, patch_bytes, 0)),
         ]
         run_bytes = TILE_BYTES * self.machine.clusters * self.machine.lanes_per_fetch
+        kernel_bytes: Value | int = KERNEL_BYTES * self.machine.clusters * self.machine.lanes_per_fetch
+        if self.machine.takes_channel_kernels:
+            its_turn = (pipe.turn & (self.machine.fetch_slots - 1)) == pipe.slot.tile
+            kernel_bytes = Mux(pipe.by_channel, Mux(its_turn, KERNEL_BYTES * self.machine.lanes_per_fetch, 0),
+                               kernel_bytes)
         with m.If(self.fetch.valid & ~pipe.pool):
             m.d.comb += self.weight_read_bytes.eq(
-                Mux(winograd, KERNEL_BYTES * self.machine.clusters * self.machine.lanes_per_fetch, run_bytes)
-                if has_patches else run_bytes)
+                Mux(winograd, kernel_bytes, run_bytes) if has_patches else run_bytes)
 
     def _report(self, m: Module, pending: PendingRun, active: Value, step: KernelStep) -> None:
         """Say what happened in the cycle, one cycle later."""

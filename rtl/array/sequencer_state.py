@@ -4,12 +4,12 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib.data import Layout, Struct, View
 
 from tilewright.isa.counts import COUNTS
-from tilewright.isa.machine import LIMITS
+from tilewright.isa.machine import LIMITS, Machine
 from tilewright.rtl.array.tile_walker import LoopCounter
 from tilewright.rtl.stream.commands import Command, is_command, operands
 
-__all__ = ["ArrayRun", "KernelLoops", "KernelStep", "MacSettings", "PairStep", "PendingRun", "SecondChannels",
-           "without_old_sums"]
+__all__ = ["ArrayRun", "ChannelTurns", "KernelLoops", "KernelStep", "MacSettings", "PairStep", "PendingRun",
+           "SecondChannels", "without_old_sums"]
 
 MOST_TILES = LIMITS["tiles"][1]
 
@@ -72,6 +72,7 @@ class PendingRun:
     def __init__(self) -> None:
         self.valid = Signal(name="pending")
         self.winograd = Signal(name="pending_winograd")
+        self.by_channel = Signal(name="pending_by_channel")
         self.pool = Signal(name="pending_pool")
         self.flags = Signal(4, name="pending_flags")
         self.run = Signal(operands("conv", "run")[1], name="pending_run", reset_less=True)
@@ -141,6 +142,33 @@ class PairStep:
         self.first = Signal(name="step_first_pair")
         self.flushing = Signal(name="step_flushing")
         self.left = Signal(SecondChannels, name="second_channels")
+
+
+class ChannelTurns:
+    """Whose turn it is in a run by channel, in which each step has weights for what one fetch serves, and zeros else.
+
+    ``on``: the run is one. ``turn`` counts the array's fetches of a step, through its clusters: that of the lane whose
+    channel, or of the lane of two channels whose pair, the step's products are of.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.on = Signal(name="by_channel")
+        self.turn = turn_of(machine)
+
+    def walk(self, m: Module, pending: PendingRun, step: KernelStep, begin: Value, pairs: PairStep | None) -> None:
+        """Begin with a run and with each tile group, and go on with each step that had products."""
+        ends, ends_group = step.ends, step.ends_group
+        if pairs is not None:
+            ends, ends_group = step.ends & ~pairs.odd & pairs.left.due, pairs.left.ends_group
+        with m.If(begin):
+            m.d.sync += [self.on.eq(pending.by_channel), self.turn.eq(0)]
+        with m.Elif(ends):
+            m.d.sync += self.turn.eq(Mux(ends_group, 0, self.turn + 1))
+
+
+def turn_of(machine: Machine) -> Signal:
+    """Return the number of a fetch of weights among those of a step, through all clusters."""
+    return Signal(range(max(2, machine.lanes // machine.lanes_per_fetch)), name="turn")
 
 
 class KernelLoops:

@@ -21,11 +21,17 @@ def fetch_layout(machine: Machine) -> StructLayout:
     it counts pairs of kernels, which are words.
     ``fresh``: the kernel does not follow the one fetched before. ``pool``: a one for byte ``l`` of lane ``l`` of the
     array, and zeros, whatever the memory holds; of more than 16 lanes, those whose byte lies in run ``part`` of
-    ``machine.lane_runs``. Without transforms an array knows neither ``fresh`` nor ``winograd``.
+    ``machine.lane_runs``. Without transforms an array knows neither ``fresh`` nor ``winograd``. ``by_channel``: all
+    weights are zero but those of the fetch whose ``turn`` it is, counted through the clusters; of two kernels, of which
+    each is another lane's, those of the ``second``, or of the first.
     """
     kernels = {"fresh": 1, "winograd": 1} if machine.winograd else {}
     parts = {"part": range(machine.lane_runs)} if machine.lane_runs > 1 else {}
-    return StructLayout({"pointer": 17, "lane": 2, **kernels, "pool": 1, **parts})
+    turns = {}
+    if machine.takes_channel_kernels:
+        turns = {"by_channel": 1, "turn": range(max(2, machine.lanes // machine.lanes_per_fetch)),
+                 **({"second": 1} if machine.pairs_channels else {})}
+    return StructLayout({"pointer": 17, "lane": 2, **kernels, "pool": 1, **parts, **turns})
 
 
 def weight_write_signature(machine: Machine) -> Signature:
@@ -107,9 +113,9 @@ class WeightBuffer(Component):
         odd = fetch.pointer[0]
         pipe.step(
             word=Mux(fetch.winograd, fetch.pointer >> 1, fetch.pointer)[:17],
-            use_low=~fetch.pool & ~(fetch.winograd & odd),
-            use_high=~fetch.pool & ~(fetch.winograd & ~odd),
-            use_ninth=fetch.winograd & (fetch.fresh | ~fetch.pointer[:4].any()),
+            **self._uses(("use_low", ~fetch.pool & ~(fetch.winograd & odd)),
+                         ("use_high", ~fetch.pool & ~(fetch.winograd & ~odd)),
+                         fresh=fetch.fresh | ~fetch.pointer[:4].any()),
         )
         ports = [self._read(m, memory, address, pipe.valid & use) for memory, address, use in (
             (low, pipe.word, pipe.use_low), (high, pipe.word, pipe.use_high), (ninths, pipe.word[3:], pipe.use_ninth))]
@@ -157,9 +163,9 @@ class WeightBuffer(Component):
             ninths = self._ninths(m)
             pipe.step(
                 word=Mux(fetch.winograd, fetch.pointer >> 1, fetch.pointer)[:17],
-                use_even=~fetch.pool & ~(fetch.winograd & fetch.pointer[0]),
-                use_odd=~fetch.pool & ~(fetch.winograd & ~fetch.pointer[0]),
-                use_ninth=fetch.winograd & (fetch.fresh | ~fetch.pointer[:3].any()),
+                **self._uses(("use_even", ~fetch.pool & ~(fetch.winograd & fetch.pointer[0])),
+                             ("use_odd", ~fetch.pool & ~(fetch.winograd & ~fetch.pointer[0])),
+                             fresh=fetch.fresh | ~fetch.pointer[:3].any()),
             )
         uses = ["use_even", "use_even", "use_odd", "use_odd"]
         ports = [self._read(m, memory, pipe.word, pipe.valid & getattr(pipe, use))
@@ -185,14 +191,35 @@ class WeightBuffer(Component):
             return
         pointer, winograd = pipe.pointer, pipe.winograd
         last = words[4].word_select(pointer[:3], 16)
+        # Eight weights are half a word, and the ninth is a byte behind the other's.
+        pair = [self._of_turn(pipe, Cat(Mux(pointer[0], words[2 + number], words[number]), last.word_select(number, 8)),
+                              number) for number in range(2)]
         with m.If(pipe.valid):
             m.d.sync += self.o.payload.dot.eq(~winograd)
             with m.If(winograd):
-                for number in range(2):     # eight weights are half a word, and the ninth is a byte behind the other's
-                    first = Mux(pointer[0], words[2 + number], words[number])
-                    m.d.sync += weights[128 * number:128 * number + 72].eq(Cat(first, last.word_select(number, 8)))
+                for number, kernel in enumerate(pair):
+                    m.d.sync += weights[128 * number:128 * number + 72].eq(kernel)
             with m.Else():
                 m.d.sync += weights.eq(runs)
+
+    def _uses(self, *halves: tuple[str, Value], fresh: Value) -> dict[str, Value]:
+        """Return by name whether the memories of two ``halves`` and of ninth weights are read, and what counts of it.
+
+        By channel a word of ninth weights is read for each kernel, and nothing where it is not this cluster's turn.
+        """
+        fetch = self.fetch.payload
+        if not self.machine.takes_channel_kernels:
+            return {**dict(halves), "use_ninth": fetch.winograd & fresh}
+        mine = ~fetch.by_channel | (fetch.turn == self.cluster * self.machine.fetch_slots + fetch.lane)
+        counts = {"counts_0": mine}
+        if self.machine.pairs_channels:
+            counts = {f"counts_{number}": mine & ~(fetch.by_channel & (fetch.second != number)) for number in range(2)}
+        return {**{name: use & mine for name, use in halves},
+                "use_ninth": fetch.winograd & mine & (fetch.by_channel | fresh), **counts}
+
+    def _of_turn(self, pipe: Pipeline, weights: Value, number: int = 0) -> Value:
+        """Return ``weights`` of kernel ``number``, or zeros where they are by channel and it is another's turn."""
+        return Mux(getattr(pipe, f"counts_{number}"), weights, 0) if self.machine.takes_channel_kernels else weights
 
     def _ninths(self, m: Module) -> Memory:
         """Return the memory of ninth weights, whose words are written."""
@@ -284,13 +311,15 @@ class WeightBuffer(Component):
         weights = o.weights.as_value()
         pointer, winograd, pool = pipe.pointer, pipe.winograd, pipe.pool
         ones = self._ones(pipe)
+        eight, last = (self._of_turn(pipe, each) for each in (
+            Mux(pointer[0], high, low), ninth.word_select(pointer[:4], 8)))
         m.d.sync += self.o.valid.eq(pipe.valid)
         with m.If(pipe.valid):
             m.d.sync += o.dot.eq(~winograd)
             with m.If(pool):
                 m.d.sync += weights.eq(ones)
             with m.Elif(winograd):
-                m.d.sync += weights[:64].eq(Mux(pointer[0], high, low))
-                m.d.sync += weights[64:72].eq(ninth.word_select(pointer[:4], 8))
+                m.d.sync += weights[:64].eq(eight)
+                m.d.sync += weights[64:72].eq(last)
             with m.Else():
                 m.d.sync += weights.eq(Cat(low, high))

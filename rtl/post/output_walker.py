@@ -23,7 +23,7 @@ from tilewright.rtl.post.axis_cursor import (
     place_layout,
 )
 
-__all__ = ["OutputSteps", "OutputWalker", "PoolingWindow", "PostRun", "vector_layout"]
+__all__ = ["OutputSteps", "OutputWalker", "PoolingWindow", "PostRun", "shares_parameters", "vector_layout"]
 
 
 class PoolingWindow(Struct):
@@ -62,6 +62,11 @@ class PostRun(Struct):
     table_first: 1
     whole: 1
     signals: 2
+
+
+def shares_parameters(machine: Machine) -> bool:
+    """Return whether a run tells if the pixels of a tile share the parameters of their channel."""
+    return machine.pairs_channels and machine.channel_kernels
 
 
 def vector_layout(machine: Machine) -> StructLayout:
@@ -123,13 +128,15 @@ class OutputWalker(Component):
     ----------
     run : stream
         Taken only when idle.
+    run_shared : In
+        Operand ``shared`` of the same run, of machines with kernels by channel that take channels in pairs.
     output, pool : In
         Configuration; must not change from the cycle in which ``run`` is taken until the walk has ended.
     o : stream
         The vectors.
     axes : Out
         The windows along y and x, of the run whose vectors are at ``o`` or were last.
-    winograd, residual, table, table_slot, table_first, whole, signals : Out
+    winograd, shared, residual, table, table_slot, table_first, whole, signals : Out
         Of the same run.
     idle : Out
         No run is being walked.
@@ -141,6 +148,7 @@ class OutputWalker(Component):
         self.machine = machine
         super().__init__({
             "run": In(stream.Signature(PostRun)),
+            **({"run_shared": In(1), "shared": Out(1)} if shares_parameters(machine) else {}),
             "output": In(OutputSteps),
             "pool": In(PoolingWindow),
             "o": Out(stream.Signature(vector_layout(machine))),
@@ -236,11 +244,16 @@ class OutputWalker(Component):
         step = Mux(self.whole, SUM_BYTES * lanes, lanes) if self.machine.whole_sums else lanes
         address = (at.y.start.address + step)[:len(at.y.start.address)]
         each = self.machine.channel_parameters
-        m.d.sync += at.group.eq(at.group + (Mux(self.winograd, each, 1) if each > 1 else 1))
+        m.d.sync += at.group.eq(at.group + (Mux(self.by_pixel, each, 1) if each > 1 else 1))
         for place in (at.y.now, at.y.tile, at.y.start):
             m.d.sync += [place.eq(at.y.start), place.address.eq(address)]
         with m.If(at.groups.last):
             m.next = "IDLE"
+
+    @property
+    def by_pixel(self) -> Value:
+        """Whether each pixel of a tile has parameters of its own, where channels are taken in pairs."""
+        return self.winograd & ~self.shared if shares_parameters(self.machine) else self.winograd
 
     def _load(self, m: Module, at: _Position, tail: Signal) -> None:
         """Go to the start of a run."""
@@ -261,6 +274,7 @@ class OutputWalker(Component):
             *([self.table_first.eq(run.table_first & run.table & run.residual)]
               if machine.value_tables and machine.residual_adder else []),
             *([self.whole.eq(run.whole)] if machine.whole_sums else []),
+            *([self.shared.eq(self.run_shared)] if shares_parameters(machine) else []),
             self.signals.eq(run.signals),
             at.odd_width.eq(width[0]),
             at.odd_rows.eq(run.rows[0]),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from amaranth import Value, signed
-from amaranth.lib.data import StructLayout, View
+from amaranth.lib.data import Layout, StructLayout, View
 
 from tilewright.rtl.arithmetic.residual_add import SETTINGS
 from tilewright.rtl.post.residual_stage import ResidualStage
@@ -34,7 +34,11 @@ def residual_settings(residual: ResidualStage, scale: View, offset: Mapping[str,
 
 
 def assign(target: View, command: Command, mnemonic: str, variant: str) -> Iterator[object]:
-    """Return the assignments of the operands of ``command`` to the members of ``target`` named like them."""
+    """Return the assignments of the operands of ``command`` to the members of ``target`` named like them.
+
+    What ``target`` lacks is an operand of a unit, which takes it itself.
+    """
     for operand, layout in zip((command.rs1, command.rs2), operands(mnemonic, variant), strict=True):
         view = layout(operand)
-        yield from (target[name].eq(view[name]) for name in layout.members if not name.startswith("_"))
+        yield from (target[name].eq(view[name]) for name in layout.members
+                    if name in Layout.cast(target.shape()).members)

@@ -152,8 +152,11 @@ class MacWork:
 
 @lru_cache(maxsize=1024)
 def mac_work(machine: Machine, kind: str, tiles_x: int, tiles_y: int, groups: int, steps: int, *,
-             reuse: bool) -> MacWork:
-    """Return the work of a mac command; ``kind`` is its mnemonic, ``steps`` the turns of its inner loops."""
+             reuse: bool, by_channel: bool = False) -> MacWork:
+    """Return the work of a mac command; ``kind`` is its mnemonic, ``steps`` the turns of its inner loops.
+
+    ``by_channel``: a step has weights from one fetch of one cluster.
+    """
     tiles, count, lanes = machine.tiles, tiles_x * tiles_y, machine.lanes_per_cluster
     sizes = np.full(-(-count // tiles), tiles, np.int64)
     sizes[-1] = count - tiles * (len(sizes) - 1)
@@ -170,7 +173,8 @@ def mac_work(machine: Machine, kind: str, tiles_x: int, tiles_y: int, groups: in
         last = last + behind
     index = np.arange(count)
     reused = int(np.count_nonzero((index % tiles != 0) & (index % tiles_x != 0))) if reuse else 0
-    fetch = {"conv23": 9, "conv": TILE_BYTES, "pool": 0}[kind] * machine.clusters * lanes
+    fetch = {"conv23": 9, "conv": TILE_BYTES, "pool": 0}[kind] * (
+        machine.lanes_per_fetch if by_channel else machine.clusters * lanes)
     return MacWork(
         cycles=cycles,
         last=last,

@@ -77,8 +77,11 @@ class MacTiming:
     def _work(self, taken: DecodedCommand) -> MacWork:
         cfg, operands = self.shared.config["conv"], taken.operands
         steps = cfg["runs"] * cfg["kernel_x"] * cfg["kernel_y"]
+        by_channel = taken.variant == "run_by_channel"
         return mac_work(self.shared.machine, taken.mnemonic, cfg["tiles_x"], operands["tiles_y"], operands["groups"],
-                        steps, reuse=taken.mnemonic == "conv23" and taken.variant == "run")
+                        steps, reuse=taken.mnemonic == "conv23" and (
+                            taken.variant == "run" or (by_channel and self.shared.machine.reuses_columns)),
+                        by_channel=by_channel)
 
     def _issue(self, taken: DecodedCommand, work: MacWork) -> None:
         shared = self.shared

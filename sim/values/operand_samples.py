@@ -5,6 +5,7 @@ ones do. So a sample of every mac command's slots goes through the array's regis
 operands and products of each lane, the inverse transform; and bits that differ between neighbouring slots are counted.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -14,7 +15,7 @@ from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.isa.semantics.buffer_places import blocked_places
 from tilewright.isa.semantics.conv import run_weights
-from tilewright.isa.semantics.conv23 import kernel_weights
+from tilewright.isa.semantics.conv23 import channel_kernels, kernel_weights
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState
 from tilewright.sim.values.pair_samples import DATA_BITS, held_pairs, pair_registers
 
@@ -112,7 +113,7 @@ class OperandSampler:
         seen.commands += 1
         if seen.commands > FIRST and seen.commands % _EVERY:
             return
-        sample = _SlotSample.draw(self._state, mnemonic, command.operands, self._random)
+        sample = _SlotSample.draw(self._state, command, self._random)
         seen.slots += sample.slots
         seen.changes += sample.slots * sample.changes()
 
@@ -147,9 +148,9 @@ class _SlotSample:
     machine: Machine
 
     @classmethod
-    def draw(cls, state: CoprocessorState, mnemonic: str, op: dict[str, int],
-             random: np.random.Generator) -> "_SlotSample":
+    def draw(cls, state: CoprocessorState, command: EncodedCommand, random: np.random.Generator) -> "_SlotSample":
         machine, cfg = state.machine, state.settings["conv"]
+        mnemonic, op = command.instruction.mnemonic, command.operands
         winograd = mnemonic == "conv23"
         steps = cfg["runs"] if winograd else cfg["kernel_y"] * cfg["kernel_x"] * cfg["runs"]
         tiles = cfg["tiles_x"] * op["tiles_y"]
@@ -168,8 +169,10 @@ class _SlotSample:
             runs, mine = np.nonzero(step[:, None] % machine.lane_runs == lane // TILE_BYTES)
             weights[runs, mine % TILE_BYTES, mine] = 1
         else:
-            all_weights = (kernel_weights if winograd else run_weights)(
-                state, op["weight_base"], op["groups"], steps)
+            weights_of: Callable[[CoprocessorState, int, int, int], NDArray[np.float32]] = run_weights
+            if winograd:
+                weights_of = channel_kernels if command.variant.name == "run_by_channel" else kernel_weights
+            all_weights = weights_of(state, op["weight_base"], op["groups"], steps)
             lanes = slice(group * machine.lanes, (group + 1) * machine.lanes)
             if winograd:
                 weights[:, :9] = all_weights[:, :, step, lanes].reshape(9, len(step), -1).transpose(1, 0, 2)

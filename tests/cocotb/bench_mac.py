@@ -2,6 +2,7 @@
 
 import os
 import random
+from dataclasses import replace
 
 import cocotb
 import numpy as np
@@ -14,7 +15,7 @@ from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.machine import preset
 from tilewright.rtl.array.mac import MacState, MacUnit
 
-MACHINE = preset(os.environ["MAC_MACHINE"])
+MACHINE = replace(preset(os.environ["MAC_MACHINE"]), channel_kernels=os.environ["MAC_CHANNELS"] == "1")
 SLICES = MACHINE.lanes // MACHINE.post_lanes
 
 
@@ -178,7 +179,8 @@ def random_layer(place, rng):
     tiles_x, tiles_y = int(rng.integers(1, 8)), int(rng.integers(1, 4))
     if kind == "conv23":
         return conv23(place, rng, channels=channels, tiles_x=tiles_x, tiles_y=tiles_y, groups=groups,
-                      grouped=grouped, y_half=int(rng.integers(0, 2)), reuse=bool(rng.integers(0, 4)))
+                      grouped=grouped, y_half=int(rng.integers(0, 2)), reuse=bool(rng.integers(0, 4)),
+                      by_channel=MACHINE.takes_channel_kernels and bool(rng.integers(0, 2)))
     kernel = int(rng.integers(1, 8)), int(rng.integers(1, 8))
     stride = int(rng.integers(1, 3))
     if kind == "pool":
@@ -326,6 +328,23 @@ async def column_reuse_halves_what_a_neighbour_reads(dut):
         steps = 4 * groups * layer.steps
         assert got["activation_read_bytes"] == steps * patch_bytes
         assert got["weight_read_bytes"] == steps * 9 * MACHINE.lanes
+
+
+@cocotb.test()
+async def a_step_by_channel_reads_the_kernels_of_one_fetch(dut):
+    """All tiles of lane groups with a channel for each lane: as many slots as of any conv23, and few weights."""
+    if not MACHINE.takes_channel_kernels:
+        return
+    rng = np.random.default_rng(6)
+    driver = await begin(dut)
+    tiles, groups = MACHINE.tiles, 3
+    layer = conv23(Place(MACHINE), rng, channels=0, tiles_x=2 * tiles, tiles_y=2, groups=groups, by_channel=True)
+    await driver.run([layer])
+    steps = 4 * groups * MACHINE.lanes
+    assert driver.counts["weight_read_bytes"] == steps * 9 * MACHINE.lanes_per_fetch
+    assert driver.counts["activation_read_bytes"] == steps * (16 + 8 * (tiles - 1))
+    behind = tiles if MACHINE.pairs_channels else 0
+    assert len(compute_phase(driver.states)) == driver.counts["tile_slots"] + behind == steps * tiles + behind
 
 
 @cocotb.test()

@@ -248,7 +248,8 @@ async def random_commands(dut):
 
 def machine_of():
     """Return the machine, a preset with a unit of rows or without."""
-    return replace(PRESETS[os.environ["MACHINE"]], row_unit=os.environ["ROWS"] == "1")
+    more = os.environ["ROWS"] == "1"
+    return replace(PRESETS[os.environ["MACHINE"]], row_unit=more, channel_kernels=more)
 
 
 TIMED = {

@@ -15,7 +15,7 @@ SUMS_LATENCY = {"nano": 2, "base": 3, "large": 6}
 @pytest.mark.parametrize("name", [pytest.param("nano", marks=pytest.mark.slow), "base",
                                   pytest.param("large", marks=pytest.mark.slow)])
 def test_random_commands(name, rows):
-    machine = replace(preset(name), row_unit=rows)
+    machine = replace(preset(name), row_unit=rows, channel_kernels=rows)
     latency = SUMS_LATENCY[machine.name]
     run_bench(
         PostUnit(machine, sums_latency=latency),

@@ -53,6 +53,13 @@ def test_registers_of_a_machine_that_leaves_out_units_are_near_those_counted(lac
     assert sum(registers_of(less).values()) == pytest.approx(sum(count_fresh(less).values()), rel=0.06)
 
 
+def test_kernels_by_channel_add_the_registers_counted():
+    less = replace(LESS, array="winograd_inner", lanes=8, clusters=2, parameter_channels=64)
+    more = replace(less, channel_kernels=True)
+    assert {block: count - registers_of(less)[block] for block, count in registers_of(more).items()} == {
+        block: count - count_fresh(less)[block] for block, count in count_fresh(more).items()}
+
+
 def test_a_row_unit_adds_registers_to_post_processing_alone():
     for machine in (PRESETS["base"], LESS):
         less, more = registers_of(machine), registers_of(replace(machine, row_unit=True))

@@ -8,9 +8,10 @@ from tilewright.isa.encoding import INSTRUCTIONS
 from tilewright.isa.lacking import WINOGRAD, has_unit, lacking, lacks, variants_of
 from tilewright.isa.machine import ARRAYS, INTEGRATION, LIMITS, PRESETS, UNITS, Machine
 
-NANO = replace(PRESETS["nano"], row_unit=True, coded_weights=True)
+NANO = replace(PRESETS["nano"], row_unit=True, coded_weights=True, channel_kernels=True)
 ROWS = {"act.rows", "act.set_rows", "act.set_norm"}
 CODED = {"ldw.coded_main", "ldw.coded_ninths", "ldw.set_coded"}
+BY_CHANNEL = {"conv23.run_by_channel"}
 EVERY = tuple((instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants)
 
 
@@ -19,14 +20,14 @@ def test_every_parameter_has_limits_or_is_a_unit():
 
 
 @pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
-def test_presets_have_every_variant_but_those_of_rows_and_of_coded_weights(machine):
+def test_presets_have_every_variant_but_those_of_extra_units(machine):
     missing = {f"{i.mnemonic}.{v.name}" for i, v in EVERY if (i, v) not in variants_of(machine)}
-    assert missing == ROWS | CODED
+    assert missing == ROWS | CODED | BY_CHANNEL
 
 
 @pytest.mark.parametrize(("change", "missing"), [
-    ({"array": "plain"}, {"conv23.run", "conv23.run_without_reuse", "lda.blocked", "lda.fill_blocked", "ldw.ninths",
-                          "ldw.coded_ninths", "sta.blocked"}),
+    ({"array": "plain"}, {"conv23.run", "conv23.run_without_reuse", *BY_CHANNEL, "lda.blocked", "lda.fill_blocked",
+                          "ldw.ninths", "ldw.coded_ninths", "sta.blocked"}),
     ({"column_reuse": False}, {"conv23.run"}),
     ({"paired_rows": False}, set()),
     ({"value_tables": False}, {"ldw.table", *ROWS}),
@@ -36,6 +37,7 @@ def test_presets_have_every_variant_but_those_of_rows_and_of_coded_weights(machi
     ({"chaining": False}, {"sta.linear", "sta.blocked"}),
     ({"row_unit": False}, ROWS),
     ({"coded_weights": False}, CODED),
+    ({"channel_kernels": False}, BY_CHANNEL),
 ])
 def test_a_unit_left_out_takes_its_variants_along(change, missing):
     machine = replace(NANO, **change)
@@ -50,15 +52,16 @@ def test_a_unit_left_out_takes_its_variants_along(change, missing):
     ({"value_tables": False}, ("act", "run"), "table"),
     ({"whole_sums": False}, ("act", "run"), "whole"),
     ({"paired_rows": False}, ("conv", "set_kernel_step"), "pair_words"),
+    ({"channel_kernels": False}, ("act", "run"), "shared"),
 ])
 def test_operands_that_need_a_unit_must_be_zero(change, command, operand):
-    machine = replace(PRESETS["nano"], **change)
+    machine = replace(NANO, **change)
     assert lacks(machine, *command) is None
     assert lacking(machine, *command, {operand: 0}) is None
     unit = lacking(machine, *command, {operand: 1})
     assert unit is not None
     assert not has_unit(machine, unit)
-    assert lacking(PRESETS["nano"], *command, {operand: 1}) is None
+    assert lacking(NANO, *command, {operand: 1}) is None
 
 
 def test_a_plain_array_has_no_columns_to_reuse():

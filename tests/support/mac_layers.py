@@ -103,10 +103,16 @@ def run_operands(base: int, tiles_y: int, weight_base: int, groups: int, **flags
             "accumulate": 0, "hold": 0} | flags
 
 
-def conv23(place, rng, *, channels, tiles_x, tiles_y, groups=1, grouped=False, y_half=0, reuse=True, **flags):
-    """Return a 3x3 layer on the blocked layout; ``grouped``: each lane group has channels of its own."""
+def conv23(place, rng, *, channels, tiles_x, tiles_y, groups=1, grouped=False, y_half=0, reuse=True, by_channel=False,
+           **flags):
+    """Return a 3x3 layer on the blocked layout; ``grouped``: each lane group has channels of its own.
+
+    ``by_channel``: each lane has one, and the kernel for it is there alone.
+    """
     machine = place.machine
     lanes = machine.lanes
+    if by_channel:
+        channels, grouped = lanes, True
     if machine.pairs_channels:  # an odd channel is taken with the byte behind it, and zero weights
         channels += channels % 2
     stored = channels * (groups if grouped else 1)
@@ -125,7 +131,9 @@ def conv23(place, rng, *, channels, tiles_x, tiles_y, groups=1, grouped=False, y
             word = base // 16 + up // 4 * (y_step // 16) + xx // 4 * stored + c
             writes.append((True, 16 * word + (xx % 4 + 4 * (up % 4) + c) % 16,
                            x[y, xx, c:c + machine.bus_bytes].tobytes()))
-    main, ninths, weight_base = _pack_conv23(place, w, channels, groups)
+    if by_channel:
+        w *= np.tile(np.eye(lanes, dtype=np.int8), (groups, 1))[:, None, None, :]
+    main, ninths, weight_base = (_pack_channels if by_channel else _pack_conv23)(place, w, channels, groups)
     out = np.concatenate([
         convolve(x[:, :, g * channels * grouped:g * channels * grouped + channels], w[g * lanes:(g + 1) * lanes])
         for g in range(groups)], axis=2)  # (rows - 2, columns - 2, groups * lanes)
@@ -134,7 +142,7 @@ def conv23(place, rng, *, channels, tiles_x, tiles_y, groups=1, grouped=False, y
         eta = tile_eta(w.transpose(0, 3, 1, 2)).reshape(groups, lanes, 2, 2).transpose(0, 2, 3, 1)
         sums = sums + (eta >> 2)[:, None, None]
     return Layer(
-        "conv23", "run" if reuse else "run_without_reuse",
+        "conv23", "run_by_channel" if by_channel else "run" if reuse else "run_without_reuse",
         settings(tiles_x=tiles_x, runs=channels, x_step=x_step, y_step=y_step,
                  group_step=16 * channels if grouped else 0),
         run_operands(base, tiles_y, weight_base, groups, y_half=y_half, **flags),
@@ -235,12 +243,27 @@ def _pack_conv23(place: Place, w: np.ndarray, channels: int, groups: int):
         nine = w.reshape(groups, clusters, each // 2, 2, 9, channels // 2, 2).transpose(0, 5, 3, 2, 6, 1, 4)
     else:
         nine = w.reshape(groups, clusters, each, 9, channels).transpose(0, 4, 2, 1, 3)
-    nine = nine.reshape(kernels, clusters, 9)
+    return *_kernel_words(nine.reshape(kernels, clusters, 9), base), base
+
+
+def _pack_channels(place: Place, w: np.ndarray, channels: int, groups: int):
+    """Pack the same of lanes that have a kernel each, for their own channel: (o, 3, 3, c) with zeros for the others."""
+    machine = place.machine
+    clusters, each = machine.clusters, machine.lanes_per_cluster
+    base = place.take_weights(-(-groups * each // 2))
+    own = np.stack([w[o, :, :, o % channels].ravel() for o in range(len(w))])
+    nine = own.reshape(groups, clusters, each, 9).transpose(0, 2, 1, 3).reshape(groups * each, clusters, 9)
+    return *_kernel_words(nine, base), base
+
+
+def _kernel_words(nine: np.ndarray, base: int):
+    """Return main words and ninth words of kernels (kernel, cluster, 9)."""
+    kernels, clusters = nine.shape[:2]
     padded = np.zeros((-(-kernels // 16) * 16, clusters, 9), np.int8)
     padded[:kernels] = nine
     main = padded[..., :8].reshape(-1, 2, clusters, 8).transpose(0, 2, 1, 3).reshape(-1, clusters, 16)
     ninths = padded[..., 8].reshape(-1, 16, clusters).transpose(0, 2, 1)
-    return _words(base, main[:-(-kernels // 2)], clusters), _words(base // 8, ninths, clusters), base
+    return _words(base, main[:-(-kernels // 2)], clusters), _words(base // 8, ninths, clusters)
 
 
 def _words(base: int, words: np.ndarray, clusters: int) -> list[tuple[int, bytes]]:

@@ -50,6 +50,7 @@ class Layer:
     table: int | None = None
     table_first: bool = False
     whole: bool = False
+    shared: bool = False
 
     @property
     def pixel_bytes(self):
@@ -178,7 +179,7 @@ class Reference:
     def _place(self, run, y, x, channel):
         """Return the number of a channel's parameters: with pairs of channels each pixel of a tile has its own."""
         machine = self.machine
-        if not (run.layer.winograd and machine.pairs_channels):
+        if not (run.layer.winograd and machine.pairs_channels) or run.layer.shared:
             return run.parameter_base + channel
         group, lane = divmod(channel, machine.lanes)
         pixel = y % 2 * 2 + x % 2
@@ -266,6 +267,8 @@ class Program:
                       winograd=fixed.pop("winograd", rng.random() < 0.5),
                       clamp={"zero_point": 0 if whole else rng.randint(-128, 127), "low": low, "high": high},
                       pool=pool, table=table, whole=whole)
+        if machine.channel_kernels and layer.winograd:
+            layer.shared = rng.random() < 0.5
         width = pool.width if pool else layer.width
         layer.row_step = layer.pixel_step * width + rng.choice((0, 3))
         self.set_output(layer)
@@ -301,7 +304,7 @@ class Program:
         start = self.start(len(self.runs))
         base = start + rng.randint(0, REGION - result_rows * layer.row_step - layer.pixel_bytes)
         lanes = -(-layer.channels // machine.lanes) * machine.lanes
-        each = machine.channel_parameters if layer.winograd else 1
+        each = machine.channel_parameters if layer.winograd and not layer.shared else 1
         parameter_base = rng.randrange(0, machine.parameter_channels - each * lanes + 1, each * machine.lanes)
         # Sums of every lane of every tile, also of those that have no output.
         most = (1 << 31) - 5000 if layer.whole and rng.random() < 0.5 else 20000
@@ -318,7 +321,7 @@ class Program:
         flags = ["signal_out_ready", "wait_out_free" if layer.residual is None else "wait_res_ready"]
         self.commands.append(encode(
             "act", "run", *flags, *(["signal_par_free"] if run.signal_par_free else []),
-            base=base, rows=rows, winograd=layer.winograd, parameter_base=parameter_base,
+            base=base, rows=rows, winograd=layer.winograd, shared=layer.shared, parameter_base=parameter_base,
             channels=layer.channels, residual=layer.residual is not None, pooled=layer.pool is not None,
             table=layer.table is not None, table_slot=layer.table or 0,
             table_first=layer.table_first, whole=layer.whole))

@@ -17,7 +17,7 @@ MACHINE = preset("nano")
 SMALL = Sizes(1, 2)
 LOAD = "lda.linear address=0x80000000 base=0 rows=1 y=0"
 ARRAY = "conv.run base=0 tiles_y=1 y_half=0 weight_base=0 groups=1 accumulate=0"
-ACT = ("act.run base=0 rows=1 winograd=0 parameter_base=0 channels=8 residual=0 pooled=0 table=0 table_slot=0 "
+ACT = ("act.run base=0 rows=1 winograd=0 shared=0 parameter_base=0 channels=8 residual=0 pooled=0 table=0 table_slot=0 "
        "table_first=0 whole=0")
 
 
