@@ -206,7 +206,7 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
     if not proto.graph.node:
         raise no_model(model, subject, file=file, has_graph=proto.HasField("graph"))
     if is_pulp(proto):
-        proto = _of_pulp(proto, folder, len(model))
+        proto = _of_pulp(proto, folder, len(model), subject)
     check_dialects(proto)
     check_types(proto, subject)
     if in_order(proto.graph):
@@ -240,13 +240,16 @@ def _of_tflite(content: bytes, subject: str, name: str) -> onnx.ModelProto:
     return proto
 
 
-def _of_pulp(proto: onnx.ModelProto, folder: Path | None, size: int) -> onnx.ModelProto:
+def _of_pulp(proto: onnx.ModelProto, folder: Path | None, size: int, subject: str) -> onnx.ModelProto:
     """Return the ONNX model of an integer network of PULP's tools."""
     in_order(proto.graph)
     check_order(proto.graph)
     _load_external(proto, folder, size)
     _check_tensor_sizes(proto)
-    made, notes = onnx_of_pulp(proto)
+    try:
+        made, notes = onnx_of_pulp(proto)
+    except ValueError as error:     # of onnx, for names that are no text and attributes without a type
+        raise BadModelError(f"{subject} must be valid ONNX; onnx says: {first_line(error)}") from error
     for note in notes:
         add_note(made, note)
     return made

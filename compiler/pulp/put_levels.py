@@ -14,7 +14,8 @@ from tilewright.compiler.pulp.shifted_levels import ShiftRequantisation
 
 __all__ = ["put_levels", "put_sums"]
 
-_WORD = 1 << 31
+_MOST_BITS = 47
+"""Of products and shifts, so that all that is compared here fits 64 bits."""
 _EXACT = 1 << 24
 _FIRST, _LAST = 10, 24
 """Steps of 2**-n of its ratio by which a scale is moved to bring halves to the other side."""
@@ -29,11 +30,12 @@ def put_levels(node: PulpNode, sums: PendingSums, requantisation: ShiftRequantis
     Raises
     ------
     UnsupportedNodeError
-        If no scales give these levels for all sums, or these leave 32 bits.
+        If no scales give these levels for all sums, or products or the shift are too large.
     """
     bound = max(max(abs(low), abs(high)) for low, high in sums.source.reach)
-    if requantisation.largest(bound) >= _WORD * (1 << 16):
-        raise node.refusal("its products may leave 48 bits", "use smaller factors")
+    if requantisation.largest(bound).bit_length() > _MOST_BITS or requantisation.shift > _MOST_BITS:
+        raise node.refusal(f"its products may leave {_MOST_BITS} bits, or its shift is {requantisation.shift}",
+                           "use smaller factors")
     clipped = (requantisation.low, requantisation.high) != target.bounds
     levels = target.named(f"{target.name}:unbounded") if clipped else target
     source = sums.source

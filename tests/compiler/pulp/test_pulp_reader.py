@@ -122,6 +122,14 @@ def test_a_damaged_requantisation_is_refused(attribute):
         read_model(model.SerializeToString())
 
 
+def test_a_name_that_is_no_text_is_a_fault_of_the_file():
+    net = PulpNetwork((1, 1, 4, 4))
+    last = net.shifted(net.add("Conv", "x", np.ones((1, 1, 2, 2))), np.ones((1, 1, 1)), np.zeros((1, 1, 1)), 2)
+    content = net.model(last, (1, 1, 3, 3)).SerializeToString().replace(b"RequantShift_1", b"Requant\xffhift_1")
+    with pytest.raises(CompileError):
+        read_model(content)
+
+
 @pytest.mark.skipif(not NETWORKS.is_dir(), reason="networks of others lie outside the repository")
 def test_keyword_spotting_of_deeploy_equals_the_loops():
     path = NETWORKS / "deeploy_MLPerf_KeywordSpotting.onnx"
