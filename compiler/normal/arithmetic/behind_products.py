@@ -1,4 +1,4 @@
-"""What is added to a convolution of levels, per channel, is its bias; what multiplies it is in its weights' scales."""
+"""Constants per channel behind a convolution of levels: one that is added is its bias, a factor is in its scales."""
 
 from dataclasses import dataclass
 

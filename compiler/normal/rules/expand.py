@@ -231,7 +231,7 @@ def _bias(edit: Edit, node: ir.Node, bias: ir.Value, data: list[ir.Value | None]
 EXPAND_ALL = Rule("expand", "Integer operators but for products of two computed tensors are operators on floats "
                   "between DQ and Q", "that is their definition (ONNX; ContribOperators.md of ONNX Runtime)",
                   _apply_all)
-"""What the compiler applies in the place of EXPAND: behind it there is one form of each operator."""
+"""The compiler's rule in the place of EXPAND: behind it there is one form of each operator."""
 
 EXPAND = Rule("expand", "QLinear operators of mixed types, with channels last, or of a constant operand are operators "
               "on floats between DQ and Q; NhwcMaxPool is MaxPool between Transposes",

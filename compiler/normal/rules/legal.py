@@ -1,4 +1,4 @@
-"""What is legal in a graph in normal form: a table of patterns, each with the sentence that says what is wrong."""
+"""Patterns that are not legal in a graph in normal form, each with the sentence that says what is wrong."""
 
 from collections.abc import Callable, Iterator
 
@@ -81,7 +81,7 @@ ILLEGAL: tuple[tuple[str, Callable[[Edit, ir.Node], bool]], ...] = (
     ("multiplies by levels of fewer than 8 bits", _narrow),
     ("reads one type of 8 bits and makes another", _of_two_types),
 )
-"""What must not be there, as the end of a sentence about a node."""
+"""Names and tests of what must not be there; a name is the end of a sentence about a node."""
 
 
 def faults(proto: onnx.ModelProto) -> Iterator[str]:
