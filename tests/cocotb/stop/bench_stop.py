@@ -1,10 +1,13 @@
 """Hostile programs end in a bounded time, stopped or aborted in any cycle on any memory, and the next one is exact.
 
-Run by tests/cocotb/stop/test_stop.py, which sets ``PORT``, ``COUNT`` and ``COPROCESSOR_MACHINE``.
+So are programs of random layers. Run by tests/cocotb/stop/__main__.py, which sets ``PORT``, ``COUNT`` of hostile
+programs, ``STOPS`` of the others, ``FIGURES``, the file for what was measured, and ``COPROCESSOR_MACHINE``.
 """
 
+import json
 import os
 import random
+from pathlib import Path
 
 import cocotb
 import numpy as np
@@ -18,7 +21,7 @@ from tests.cocotb.stop.slow_memory import SlowMemory
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 
-PORT, COUNT = os.environ["PORT"], int(os.environ["COUNT"])
+PORT, COUNT, STOPS = os.environ["PORT"], int(os.environ["COUNT"]), int(os.environ.get("STOPS", "0"))
 BOUND_CYCLES = 600
 PROGRAMS = 7
 HOSTILE_BYTES = 1 << 16
@@ -38,10 +41,14 @@ class Bench:
         self.own = power_of_two(self.compiled.memory_bytes)
         latency, period = self.rng.choice(MEMORIES)
         self.memory = SlowMemory(self.own + HOSTILE_BYTES, MACHINE.bus_bytes, self.rng, latency, period)
-        for address, data in self.contents.items():
-            self.memory.bytes[address - MAIN_BASE:address - MAIN_BASE + len(data)] = data
+        self.put_contents()
         self.hostile = AddressWindow(MAIN_BASE + self.own, MAIN_BASE + self.own + HOSTILE_BYTES, Permission.READ_WRITE)
         self.cycle = 0
+
+    def put_contents(self) -> None:
+        """Put what the program of random layers reads into memory."""
+        for address, data in self.contents.items():
+            self.memory.bytes[address - MAIN_BASE:address - MAIN_BASE + len(data)] = data
 
     async def start(self) -> None:
         dut = self.dut
@@ -94,6 +101,7 @@ class Bench:
     async def check_next_program(self) -> None:
         """Run a program of random layers; memory must end as in the functional engine."""
         left = bytes(self.memory.bytes[self.own:])
+        self.put_contents()
         engine = execute(self.compiled, self.contents, self.own)
         self.set_windows(self.compiled.windows)
         await self.within(self.host.send(commands_of(self.compiled)), DEADLINE_CYCLES)
@@ -110,24 +118,29 @@ class Bench:
 
 @cocotb.test()
 async def each_program_ends_within_the_bound_and_the_next_is_exact(dut):
-    longest = 0
-    for number in range(COUNT):
+    figures = []
+    for number in range(COUNT + STOPS):
         bench = Bench(dut, cocotb.RANDOM_SEED + number)
         programs = hostile_programs(bench.hostile, MACHINE, bench.rng)
         await bench.start()
-        sender = cocotb.start_soon(bench.host.send(programs[number % len(programs)]))
+        if number < COUNT:
+            program, abort = programs[number % len(programs)], number // len(programs) % 2 == 0
+        else:
+            program, abort = commands_of(bench.compiled), number % 2 == 0
+            bench.set_windows(bench.compiled.windows)
+        sender = cocotb.start_soon(bench.host.send(program))
         await bench.cycles(bench.rng.randrange(20, LONGEST_CYCLES))
-        abort = bool(number // len(programs) % 2 == 0)
         # An offered instruction is withdrawn, by an interrupt; a write that is held up stays so.
         sender.cancel()
         await bench.cycles(2)
-        took = await bench.stop(abort=abort)
+        took = [await bench.stop(abort=abort)]
         if not abort:
             assert await bench.host.fault_code()
-            took = max(took, await bench.stop(abort=True))
+            took.append(await bench.stop(abort=True))
         assert await bench.host.fault_code() == 0
-        longest = max(longest, took - bench.memory.burst_cycles())
         await bench.check_next_program()
+        figures.append({"hostile": number < COUNT, "abort": abort, "latency": bench.memory.latency,
+                        "cycles": max(took), "beyond_burst": max(took) - bench.memory.burst_cycles()})
         for task in bench.tasks:
             task.cancel()
-    dut._log.info("longest stop: %d cycles beyond a burst's", longest)
+    Path(os.environ["FIGURES"]).write_text(json.dumps(figures))

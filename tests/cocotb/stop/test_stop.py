@@ -9,4 +9,4 @@ from tilewright.isa.command_port import PORTS
 
 @pytest.mark.parametrize("port", PORTS)
 def test_hostile_programs_are_stopped_within_the_bound(port):
-    run_campaign(port, count=10, seed=1)
+    assert len(run_campaign(port, hostile=6, stops=4, seed=1)) == 10
