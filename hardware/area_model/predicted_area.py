@@ -53,9 +53,10 @@ class PredictedArea:
         return {name: self.total(name) for name in names}
 
 
-_ROW_UNIT = {"LUT": (365.0, 58.0), "carry": (111.0, 21.0), "FF": (430.0, 122.0)}
+_ROW_UNIT = {"LUT": (365.0, 58.0), "carry": (111.0, 21.0), "FF": (793.0, 292.0)}
 """Of the row unit on ECP5, and for each lane of post-processing: Yosys 0.70, `rtl.post.row_unit` alone at 1, 2, 8, 16
-lanes (423 to 1,308 LUT4), without the choices between its entries and sums; flip-flops with all that belongs to it."""
+lanes (423 to 1,308 LUT4), without the choices between its entries and sums, and before it normalised: roots and
+products of a normalisation are not in them. Flip-flops are those of all that belongs to it now."""
 
 
 _DECODER = {"LUT": (249.0, 17.0), "carry": (11.0, 0.1), "FF": (112.0, 14.0)}
