@@ -50,10 +50,10 @@ def registers_of(machine: Machine) -> dict[str, int]:
     if machine.row_unit:    # which no preset and no machine of a fit has
         bare = registers_of(replace(machine, row_unit=False))
         return bare | {"post_processing": bare["post_processing"] + row_unit_registers(machine)}
-    for unit, registers in (("coded_weights", decoder_registers), ("channel_kernels", channel_kernel_registers)):
+    for unit, added in (("coded_weights", decoder_registers), ("channel_kernels", channel_kernel_registers)):
         if getattr(machine, unit):
             without: dict[str, Any] = {unit: False}
-            bare, more = registers_of(replace(machine, **without)), registers(machine)
+            bare, more = registers_of(replace(machine, **without)), added(machine)
             return {block: count + more.get(block, 0) for block, count in bare.items()}
     if machine.array not in _FITTED_ARRAYS:
         return dict(_counted(replace(machine, name="")))
