@@ -14,6 +14,7 @@ _KEEPING = frozenset({
 """Operators whose result has as many dimensions as their first input, if no other input that is computed has more."""
 
 _FARTHEST = 64
+_LEVELS = ("DequantizeLinear", "QuantizeLinear")
 
 
 def rank_of(value: ir.Value | None) -> int | None:
@@ -49,6 +50,9 @@ def sizes_of(value: ir.Value | None) -> list[int | None] | None:
     """Return the dimensions of a value, None for those that are open; None where nobody states any."""
     levels = levels_behind(value)
     held = value if levels is None else levels.inputs[0]
+    while held is not None and held.const_value is None and held.shape is None:
+        node = held.producer()
+        held = node.inputs[0] if node is not None and node.op_type in _LEVELS else None
     if held is None:
         return None
     if held.const_value is not None:

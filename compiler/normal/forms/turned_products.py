@@ -25,11 +25,17 @@ def _turned(edit: Edit, node: ir.Node) -> bool:
         return False
     if _is_fixed(a):
         return _swapped(edit, node, a, b) if node.op_type == "MatMul" else _as_matmul(edit, node, a, b)
-    if node.op_type == "MatMul" or not attribute(node, "transA", 0):
+    if node.op_type == "MatMul" or not attribute(node, "transA", 0) or _are_columns(a, b):
         return False
     node.replace_input_with(0, transposed(edit, node, a, [1, 0]))
     del node.attributes["transA"]
     return True
+
+
+def _are_columns(a: ir.Value, b: ir.Value) -> bool:
+    """Tell whether a is more columns than one times constants: columns of an image, which are read where they lie."""
+    sizes = sizes_of(a)
+    return _is_fixed(b) and sizes is not None and sizes[-1] != 1
 
 
 def _is_fixed(value: ir.Value) -> bool:
