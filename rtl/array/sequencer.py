@@ -136,9 +136,10 @@ class Sequencer(Component):
         turns = ChannelTurns(self.machine) if self.machine.takes_channel_kernels else None
         if turns is not None:
             turns.walk(m, pending, step, begin, pairs)
-        offset = self._offsets(m, run, loops, step, begin)
+        offset = loops.offset(m, run, step, begin)
         pointer = self._pointer(m, pending, run, step, begin, pairs, turns)
-        self._issue(m, walker, run, step, offset, pointer, active | pending.valid, pairs, turns)
+        leaves = self._issue(m, walker, run, step, offset, pointer, pairs, turns)
+        m.d.comb += self.busy.eq(active | pending.valid | leaves)
         self._report(m, pending, active, step)
         self.observed = {"array_begins": begin, "array_ends": step.ends_command}
         return m
@@ -334,32 +335,6 @@ class Sequencer(Component):
             m.d.sync += steady.eq(self.drain_steady)
         return steady & Mux(began, one_behind, level)
 
-    def _offsets(self, m: Module, run: ArrayRun, loops: KernelLoops, step: KernelStep, begin: Value) -> Signal:
-        """Return the byte offset of the step from a tile's address: lane group, kernel row, column and run."""
-        offset, column, row, lanes = (Signal(20, name=name, reset_less=True) for name in (
-            "offset", "column_offset", "row_offset", "lanes_offset"))
-        base, by, target = Signal(20), Signal(20), Signal(20)
-        with m.If(~loops.runs.last):
-            m.d.comb += [base.eq(offset), by.eq(TILE_BYTES)]
-        with m.Elif(~loops.columns.last):
-            m.d.comb += [base.eq(column), by.eq(run.kernel_x_step)]
-        with m.Elif(~loops.rows.last):
-            m.d.comb += [base.eq(row), by.eq(run.kernel_y_step)]
-        with m.Else():
-            m.d.comb += [base.eq(lanes), by.eq(Mux(step.ends_lanes, run.group_step, 0))]
-        m.d.comb += target.eq(base + by)
-        with m.If(begin):
-            m.d.sync += [offset.eq(0), column.eq(0), row.eq(0), lanes.eq(0)]
-        with m.Elif(step.ends):
-            m.d.sync += offset.eq(target)
-            with m.If(loops.runs.last):
-                m.d.sync += column.eq(target)
-                with m.If(loops.columns.last):
-                    m.d.sync += row.eq(target)
-                    with m.If(loops.rows.last):
-                        m.d.sync += lanes.eq(target)
-        return offset
-
     def _pointer(self, m: Module, pending: PendingRun, run: ArrayRun, step: KernelStep, begin: Value,
                  pairs: PairStep | None, turns: ChannelTurns | None) -> Signal:
         """Return the pointer to the weights, which begins anew with each tile group of a lane group.
@@ -392,8 +367,8 @@ class Sequencer(Component):
         return pointer
 
     def _issue(self, m: Module, walker: TileWalker, run: ArrayRun, step: KernelStep, offset: Value, pointer: Value,
-               working: Value, pairs: PairStep | None, turns: ChannelTurns | None) -> None:
-        """Send the slot on its way: where its tile is, which weights it fetches, what the lanes must do."""
+               pairs: PairStep | None, turns: ChannelTurns | None) -> Value:
+        """Send the slot on its way, with its tile, weights and what the lanes must do; return whether one leaves."""
         info = Signal(slot_of(self.machine))
         fetches, fresh = step.slot < self.machine.fetch_slots, step.first & (step.slot == 0)
         m.d.comb += [
@@ -432,10 +407,8 @@ class Sequencer(Component):
         pipe.step()
         tile = pipe.tile
         address = Signal(20)
-        m.d.comb += [
-            address.eq(tile.address + pipe.offset),
-            self.busy.eq(working | pipe.valid),
-        ]
+        m.d.comb += address.eq(tile.address + pipe.offset)
+        leaves = pipe.valid
         if self.machine.winograd:
             pipe.step(
                 address=address,
@@ -451,6 +424,7 @@ class Sequencer(Component):
             self.act_free_signal.eq(pipe.valid & pipe.free_activations),
             self.wgt_free_signal.eq(pipe.valid & pipe.free_weights),
         ]
+        return leaves
 
     def _send(self, m: Module, pipe: Pipeline) -> None:
         request, fetch = self.request.payload, self.fetch.payload

@@ -4,7 +4,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib.data import Layout, Struct, View
 
 from tilewright.isa.counts import COUNTS
-from tilewright.isa.machine import LIMITS, Machine
+from tilewright.isa.machine import LIMITS, TILE_BYTES, Machine
 from tilewright.rtl.array.tile_walker import LoopCounter
 from tilewright.rtl.stream.commands import Command, is_command, operands
 
@@ -188,6 +188,32 @@ class KernelLoops:
         once = (self.runs.load(m, settings.runs, even=pairs), self.columns.load(m, settings.kernel_x),
                 self.rows.load(m, settings.kernel_y))
         m.d.sync += self.last.eq(Cat(once).all())
+
+    def offset(self, m: Module, run: ArrayRun, step: KernelStep, begin: Value) -> Signal:
+        """Return the byte offset of the step from a tile's address: lane group, kernel row, column and run."""
+        offset, column, row, lanes = (Signal(20, name=name, reset_less=True) for name in (
+            "offset", "column_offset", "row_offset", "lanes_offset"))
+        base, by, target = Signal(20), Signal(20), Signal(20)
+        with m.If(~self.runs.last):
+            m.d.comb += [base.eq(offset), by.eq(TILE_BYTES)]
+        with m.Elif(~self.columns.last):
+            m.d.comb += [base.eq(column), by.eq(run.kernel_x_step)]
+        with m.Elif(~self.rows.last):
+            m.d.comb += [base.eq(row), by.eq(run.kernel_y_step)]
+        with m.Else():
+            m.d.comb += [base.eq(lanes), by.eq(Mux(step.ends_lanes, run.group_step, 0))]
+        m.d.comb += target.eq(base + by)
+        with m.If(begin):
+            m.d.sync += [offset.eq(0), column.eq(0), row.eq(0), lanes.eq(0)]
+        with m.Elif(step.ends):
+            m.d.sync += offset.eq(target)
+            with m.If(self.runs.last):
+                m.d.sync += column.eq(target)
+                with m.If(self.columns.last):
+                    m.d.sync += row.eq(target)
+                    with m.If(self.rows.last):
+                        m.d.sync += lanes.eq(target)
+        return offset
 
     def step(self, m: Module) -> None:
         """Go on to the next turn; the loops inside one that turns begin again."""

@@ -8,7 +8,7 @@ for both.
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream
-from amaranth.lib.data import ArrayLayout, Struct, StructLayout
+from amaranth.lib.data import ArrayLayout, Struct, StructLayout, View
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
@@ -22,6 +22,7 @@ from tilewright.rtl.post.axis_cursor import (
     PoolingAxis,
     place_layout,
 )
+from tilewright.rtl.stream.commands import views
 
 __all__ = ["OutputSteps", "OutputWalker", "PoolingWindow", "PostRun", "shares_parameters", "vector_layout"]
 
@@ -249,6 +250,11 @@ class OutputWalker(Component):
             m.d.sync += [place.eq(at.y.start), place.address.eq(address)]
         with m.If(at.groups.last):
             m.next = "IDLE"
+
+    def share(self, m: Module, head: View) -> None:
+        """Take from the command at the ``head`` of the queue whether its pixels share a bias."""
+        if shares_parameters(self.machine):
+            m.d.comb += self.run_shared.eq(views(head, "act", "run")[0].shared)
 
     @property
     def by_pixel(self) -> Value:

@@ -24,13 +24,7 @@ from tilewright.rtl.arithmetic.requantise import Requantise
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 from tilewright.rtl.post.extension_stage import ExtensionStage, take_settings
-from tilewright.rtl.post.output_walker import (
-    OutputSteps,
-    OutputWalker,
-    PoolingWindow,
-    shares_parameters,
-    vector_layout,
-)
+from tilewright.rtl.post.output_walker import OutputSteps, OutputWalker, PoolingWindow, vector_layout
 from tilewright.rtl.post.parameter_buffer import ParameterBuffer
 from tilewright.rtl.post.pooling import MaxPoolUnit, WindowSteps
 from tilewright.rtl.post.post_settings import CLAMP, OFFSET, SCALE, assign, residual_settings
@@ -38,7 +32,7 @@ from tilewright.rtl.post.requantise_stage import Arrived, requantise_sums
 from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.post.row_stage import RowStage
 from tilewright.rtl.post.value_table import ValueTables
-from tilewright.rtl.stream.commands import Command, flag, is_command, views
+from tilewright.rtl.stream.commands import Command, flag, is_command
 from tilewright.rtl.stream.queues import FlaggedFIFO, dequeue, enqueue
 from tilewright.rtl.stream.stages import Pipeline, announced_flow, flow
 
@@ -310,8 +304,7 @@ class PostUnit(Component):
 
         run = walker.run.payload
         m.d.comb += assign(run, head, "act", "run")
-        if shares_parameters(self.machine):
-            m.d.comb += walker.run_shared.eq(views(head, "act", "run")[0].shared)
+        walker.share(m, head)
         flags = {name: head.flags[flag("act", "run", name)]
                  for name in ("wait_out_free", "wait_res_ready", "signal_out_ready", "signal_par_free")}
         m.d.comb += run.signals.eq(Cat(flags["signal_out_ready"], flags["signal_par_free"]))
