@@ -298,7 +298,7 @@ def _key(machine: Machine | None, variant: _Variant, core: CoreName | HostName) 
 
 
 def _own_sources(machine: Machine | None, variant: _Variant) -> Iterator[Path]:
-    of_coprocessor = (("rtl", "**/*.py"), ("isa", "*.py")) if machine is not None else ()
+    of_coprocessor = (("rtl", "**/*.py"), ("isa", "**/*.py")) if machine is not None else ()
     checks = (("sim/verilator", "core_assertions.py"), ("sim/verilator/checks", "*.*")) if variant.checked else ()
     fst = variant.tracing == "fst"
     stored = (("sim/verilator/harness/stored", "*.h"),) if fst else ()
