@@ -18,7 +18,7 @@ them. For each step from -1 to the last, -1 being one without nibbles:
    none takes what later ones need.
 
 A sequence that ends early goes on in zeros, and what it has beyond the last step means nothing. So any bytes at all
-decode to something, in a time that the number of steps and words bounds.
+decode to something, in a time that the number of steps and words bounds. weight_code.c decodes it in C.
 """
 
 from collections.abc import Callable, Iterator, Sequence

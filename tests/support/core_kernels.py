@@ -87,15 +87,15 @@ def c_source(calls: Sequence[Call]) -> str:
 @cache
 def library(source: str) -> ctypes.CDLL:
     """Compile ``source`` for this machine and load it."""
-    folder = Path(tempfile.mkdtemp(prefix="tilewright-core-"))
     name = hashlib.sha256(source.encode()).hexdigest()[:16]
-    file = folder / f"{name}.c"
-    file.write_text(source)
-    shared = file.with_suffix(".so")
-    done = subprocess.run([sys.executable, "-m", "ziglang", "cc", *FLAGS, str(file), "-o", str(shared)],
-                          capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{file}\n{done.stderr}"
-    return ctypes.CDLL(str(shared))
+    with tempfile.TemporaryDirectory(prefix="tilewright-core-") as folder:     # which a loaded library needs no more
+        file = Path(folder, f"{name}.c")
+        file.write_text(source)
+        shared = file.with_suffix(".so")
+        done = subprocess.run([sys.executable, "-m", "ziglang", "cc", *FLAGS, str(file), "-o", str(shared)],
+                              capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{file}\n{done.stderr}"
+        return ctypes.CDLL(str(shared))
 
 
 def run_c(calls: Sequence[Call], inputs: Sequence[Sequence[np.ndarray | None]]) -> list[np.ndarray]:
