@@ -12,7 +12,7 @@ A movement (``compiler/network/movements.py``) says that one tensor is made of, 
 
 A tensor has one home. Where it belongs to a second place, the layer that computes it stores it there too
 (``Layer.also``); where no layer of the datapath computes it (an input of the model, a result of the host core, the
-whole of other parts) a layer that copies it does. An input is written at its home, if it lies there in one piece.
+whole of other parts) a layer that copies it does.
 """
 
 import math
@@ -149,8 +149,7 @@ class _Placement:
         self.readers = readers
         self.layers: list[Layer | CoreLayer] = []
         self.makers: dict[str, int] = {}
-        self.inputs = inputs
-        self.fixed = {name for name in inputs if not _may_move(tensors[name])}
+        self.fixed = set(inputs)
         self.homes: dict[str, _Home] = {}
         self.inner: dict[str, list[str]] = {}
         self.auxiliary: set[str] = set()
@@ -166,7 +165,9 @@ class _Placement:
                 self.makers[step.output] = len(self.layers)
                 self.layers.append(step)
             case CoreLayer():
-                if not _may_move(self.tensors[step.output]):
+                info = self.tensors[step.output]
+                image = info.dims is None or (len(info.dims) == 4 and info.dims[0] == 1)
+                if info.dtype != "int8" or not (image or info.shape[1:] == (1, 1)):
                     self.fixed.add(step.output)
                 self.layers.append(step)
             case SliceMove():
@@ -307,8 +308,7 @@ class _Placement:
         waiting = [name]
         while waiting:
             each = waiting.pop()
-            place, shape = self.place_of(each), self.tensors[each].shape
-            if place is None or (each in self.inputs and _has_gaps(place, shape)):
+            if self.place_of(each) is None:
                 return False
             waiting += self.inner.get(each, ())
         return True
@@ -317,18 +317,6 @@ class _Placement:
         """Return the tensors with their places in what lies in nothing else."""
         return {name: replace(info, place=self.place_of(name)) if name in self.homes else info
                 for name, info in self.tensors.items() if name not in self.auxiliary}
-
-
-def _may_move(info: TensorInfo) -> bool:
-    """Tell whether who writes a tensor, other than the datapath, can write it to a place in another."""
-    image = info.dims is None or (len(info.dims) == 4 and info.dims[0] == 1)
-    return info.dtype == "int8" and (image or info.shape[1:] == (1, 1))
-
-
-def _has_gaps(place: Place, shape: Shape) -> bool:
-    """Tell whether other bytes lie between those of a tensor: it is not written in one piece."""
-    channels, height, width = shape
-    return (width > 1 and place.pixel_step != channels) or (height > 1 and place.row_step != width * channels)
 
 
 def _readers(steps: Sequence[PlacementStep], outputs: Collection[str]) -> Counter[str]:

@@ -129,18 +129,6 @@ def test_what_cannot_move_is_copied_by_a_layer():
     assert_means(sketch, network, drawn(network, sketch.rng), WINOGRAD_MACHINES["nano"])
 
 
-def test_an_input_lies_in_a_concatenation_of_rows_in_one_piece():
-    sketch = Sketch(np.random.default_rng(7))
-    x = sketch.input((5, 3, 6))
-    whole = sketch.concat([x, sketch.layer(sketch.input((4, 2, 6)), 5, 1)], 1)
-    network = sketch.network([sketch.layer(whole, 4, 3)])
-    assert [layer.kind for layer in network.layers] == ["conv", "conv"]
-    assert network.tensors[x].place.parent == whole
-    inputs = drawn(network, sketch.rng)
-    for keep in (True, False):
-        assert_means(sketch, network, inputs, WINOGRAD_MACHINES["base"], keep=keep)
-
-
 def test_dense_blocks_store_each_result_once():
     sketch = Sketch(np.random.default_rng(4))
     parts = [sketch.layer(sketch.input((6, 8, 8)), 8, 3)]
