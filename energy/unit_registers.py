@@ -7,7 +7,6 @@ at once the sum of blocks is met within 3 %.
 
 from collections.abc import Mapping
 
-from tilewright.isa.coded.weight_code import WIDTHS, WeightCode
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = ["channel_kernel_registers", "decoder_registers", "row_unit_registers", "saved_registers"]
@@ -37,6 +36,9 @@ def decoder_registers(machine: Machine) -> dict[str, int]:
     The load has the decoder (896 on `base`, counted) and the steps of a block; a weight buffer keeps two bus words
     where it kept one.
     """
+    # Here, because it brings NumPy and few machines have a decoder.
+    from tilewright.isa.coded.weight_code import WIDTHS, WeightCode
+
     code, bus, written = WeightCode.of(machine), 8 * machine.bus_bytes, machine.decoded_bytes
     held = code.word_nibbles.bit_length()
     lane = 2 * bus + (held + 1) + (held - 1) + 4 + 40     # two words, how much and where, the width, planes and mask

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tilewright.errors import InputError
+from tilewright.errors import Error, InputError
 
 __all__ = ["CoarserFrames", "StreamError", "TimeAxis"]
 
@@ -16,7 +16,7 @@ class StreamError(InputError):
         self.node = node
 
 
-class CoarserFrames(Exception):
+class CoarserFrames(Error):
     """A stride needs so many times as many new frames in each call."""
 
     def __init__(self, factor: int) -> None:

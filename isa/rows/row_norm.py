@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewright.errors import Error
 from tilewright.isa.numerics import MANTISSA_BITS, pack_scale, requantise
 from tilewright.isa.rows.row_softmax import TABLE_WORDS, row_factor
 
@@ -67,7 +68,7 @@ ROOT_PLACES, SHIFT_PLACES, SUM_PLACES = 12, 10, 5
 """By which a root is shifted before the division, what is made of a shift and a root, and the sum of both products."""
 
 
-class NormRefused(ValueError):
+class NormRefused(Error, ValueError):
     """Numbers of a normalisation are not such as the unit of rows has."""
 
 

@@ -156,11 +156,11 @@ def test_layers_of_a_compiled_model_that_cannot_be_simulated_are_refused(compile
 
 @pytest.mark.parametrize(("options", "sentence"), [
     (("--layers", "0:2"),
-     ("Options --layers and --jobs need --engine rtl, and exclude --wave, --explain, --activity, --outputs-only "
-      "and --host")),
+     ("Options --layers and --jobs need --engine rtl, and exclude --wave, --explain, --activity, --outputs-only, "
+      "--host, --state and --stream")),
     (("--jobs", "2", "--engine", "rtl", "--explain"),
-     ("Options --layers and --jobs need --engine rtl, and exclude --wave, --explain, --activity, --outputs-only "
-      "and --host")),
+     ("Options --layers and --jobs need --engine rtl, and exclude --wave, --explain, --activity, --outputs-only, "
+      "--host, --state and --stream")),
     (("--fresh",), "Option --fresh needs --layers or --jobs: nothing else is saved between runs"),
     (("--layers", "3:9", "--engine", "rtl"),
      "Layers must be A:B with 0 <= A < B <= 5, the number of layers, not '3:9'"),

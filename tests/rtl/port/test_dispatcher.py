@@ -211,7 +211,7 @@ def test_fence_is_the_only_command_of_the_host():
 
 @pytest.mark.parametrize(("mnemonic", "variant"), COUNTS)
 def test_a_count_of_zero_is_told_and_no_other(mnemonic, variant):
-    dut = Dispatcher(replace(NANO, row_unit=True, coded_weights=True))
+    dut = Dispatcher(replace(NANO, lanes=2, row_unit=True, coded_weights=True, channel_kernels=True))
     whole = dict.fromkeys(COUNTS[mnemonic, variant], 1)
 
     async def check(ctx):

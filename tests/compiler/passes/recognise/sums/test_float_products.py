@@ -123,16 +123,12 @@ def test_what_float_operators_read_is_scaled_on_the_core(bias):
     assert behind[0].op == "DequantizeLinear"
 
 
-@pytest.mark.parametrize("change", ["alpha", "computed weights"])
-def test_other_products_stay_as_they_are(change):
+def test_a_product_of_computed_weights_stays_as_it_is():
     product = FloatProduct("Gemm", bias="none")
-    if change == "alpha":
-        product.nodes[-1].attribute.append(helper.make_attribute("alpha", 0.5))
-    else:
-        del product.constants["w"]
-        product.constants["more"] = np.zeros((OUTPUTS, 1), np.float32)
-        product.nodes[2:2] = [helper.make_node("Add", ["x", "more"], ["sum"]),
-                              helper.make_node("QuantizeLinear", ["sum", "ws", "wz"], ["w"], axis=0)]
+    del product.constants["w"]
+    product.constants["more"] = np.zeros((OUTPUTS, 1), np.float32)
+    product.nodes[2:2] = [helper.make_node("Add", ["x", "more"], ["sum"]),
+                          helper.make_node("QuantizeLinear", ["sum", "ws", "wz"], ["w"], axis=0)]
     network = compile_network(product.model())
     assert not any(isinstance(layer, Layer) and layer.whole for layer in network.layers)
     assert any(isinstance(layer, CoreLayer) and layer.op == "Gemm" for layer in network.layers)
