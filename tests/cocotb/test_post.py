@@ -12,7 +12,7 @@ SUMS_LATENCY = {"nano": 2, "base": 3, "large": 6}
 
 
 @pytest.mark.parametrize("rows", [pytest.param(False, marks=pytest.mark.slow), True])
-@pytest.mark.parametrize("name", [pytest.param("nano", marks=pytest.mark.slow), "base",
+@pytest.mark.parametrize("name", ["nano", pytest.param("base", marks=pytest.mark.slow),
                                   pytest.param("large", marks=pytest.mark.slow)])
 def test_random_commands(name, rows):
     machine = replace(preset(name), row_unit=rows, channel_kernels=rows)

@@ -52,7 +52,8 @@ NORMS = (((1, 39, 128), 2, norm(128)), ((3, 2, 33), -1, norm(33, low=-20)), ((40
 CASES = (((1, 65, 4, 13), 1), ((1, 100), 1), ((2, 3, 40), -1), ((1, 33, 1, 7), 1), ((1, 3, 64, 8), 1), ((5, 7, 300), 2))
 
 
-@pytest.mark.parametrize("machine", [BASE, SMALL], ids=lambda machine: machine.name)
+@pytest.mark.parametrize("machine", [pytest.param(BASE, marks=pytest.mark.slow), SMALL],
+                         ids=lambda machine: machine.name)
 def test_rows_in_rtl(machine, tmp_path):
     network, timing = softmaxes(*CASES, *NORMS), MemoryTiming.default(machine)
     compiled, inputs = compile_layers(network, machine, keep_tensors=True), inputs_of(network)

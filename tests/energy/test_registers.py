@@ -53,6 +53,7 @@ def test_registers_of_a_machine_that_leaves_out_units_are_near_those_counted(lac
     assert sum(registers_of(less).values()) == pytest.approx(sum(count_fresh(less).values()), rel=0.06)
 
 
+@pytest.mark.slow
 def test_kernels_by_channel_add_the_registers_counted():
     less = replace(LESS, array="winograd_inner", lanes=8, clusters=2, parameter_channels=64)
     more = replace(less, channel_kernels=True)
