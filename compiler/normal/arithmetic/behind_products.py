@@ -122,6 +122,9 @@ def _factor(edit: Edit, node: ir.Node) -> bool:
     if product is None or found is None or product.node.op_type != "Conv":
         return False
     factor, offset = found
+    if (factor == 1).all() and not offset.any():    # a bias of levels stays one
+        edit.replace(node, product.node.outputs[0])
+        return True
     if not rescaled(edit, product, factor):
         return False
     bias = product.bias.astype(np.float64) * factor + offset

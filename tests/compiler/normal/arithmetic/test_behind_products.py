@@ -62,6 +62,15 @@ def test_what_multiplies_is_in_the_scales_with_a_note(op):
     assert "multiplies by" in normalise(proto).notes[0]
 
 
+@pytest.mark.parametrize("inputs", ["cv", "vc"])
+def test_a_factor_of_one_leaves_a_bias_of_levels(inputs):
+    form = normalise(_model(node("Mul", list(inputs), "e"), constants={"v": scalar(1)}, bias=True))
+    assert "Mul" not in operators(form.proto)
+    assert not form.notes
+    conv = next(each for each in form.proto.graph.node if each.op_type == "Conv")
+    assert conv.input[2] not in {each.name for each in form.proto.graph.initializer}
+
+
 @pytest.mark.parametrize("value", [np.zeros((8, 1, 1), np.float32), np.float32(_RNG.uniform(1, 2, (4, 4))),
                                    np.float32([np.inf])], ids=["zero", "each pixel", "infinite"])
 def test_other_factors_stay(value):
