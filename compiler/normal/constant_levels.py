@@ -6,9 +6,10 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from tilewright.compiler.normal.values import attribute, constant, levels_behind
+from tilewright.compiler.normal.values import attribute, constant, is_constant, levels_behind
 
-__all__ = ["ConstantLevels", "dequantised", "lattice", "of_constant", "quantised", "requantised"]
+__all__ = ["ConstantLevels", "dequantised", "lattice", "of_constant", "quantised", "real_constant",
+           "requantised"]
 
 _LARGEST = 127
 """Of symmetric int8 levels."""
@@ -105,6 +106,14 @@ def of_constant(value: ir.Value | None) -> ConstantLevels | None:
         shape = [-1 if i == axis % levels.ndim else 1 for i in range(levels.ndim)]
         scale, zero = scale.reshape(shape), zero.reshape(shape)
     return ConstantLevels(levels, scale, zero)
+
+
+def real_constant(value: ir.Value | None) -> np.ndarray | None:
+    """Return a constant, dequantised if a DequantizeLinear of constants makes it; None of what is computed."""
+    if is_constant(value):
+        return constant(value)
+    held = of_constant(value)
+    return None if held is None else held.real
 
 
 def dequantised(node: ir.Node) -> np.ndarray | None:

@@ -1,4 +1,4 @@
-"""What a value of an ONNX graph is: a constant, levels behind a DequantizeLinear, what a move or a choice makes."""
+"""Kinds of value of an ONNX graph: a constant, levels behind a DequantizeLinear, what a move or a choice makes."""
 
 from collections.abc import Hashable
 from typing import Any, TypeGuard

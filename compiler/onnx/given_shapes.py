@@ -1,4 +1,4 @@
-"""What a user fixes of a model's inputs: shapes by input, sizes by symbol, and values that are always the same."""
+"""Choices of a user for a model's inputs: shapes by input, sizes by symbol, and values that are always the same."""
 
 import math
 import re

@@ -19,7 +19,7 @@ __all__ = ["raised", "with_gelu", "with_kernels"]
 
 _DOMAINS = ("", "ai.onnx")
 _QUANTISATION = {"DequantizeLinear", "QuantizeLinear"}
-"""What the quantiser adds to a float model."""
+"""Operators that the quantiser adds to a float model."""
 
 _PER_AXIS, _NARROW_AND_WIDE = 13, 21
 _OF_21 = {onnx.TensorProto.INT16, onnx.TensorProto.UINT16, onnx.TensorProto.INT4, onnx.TensorProto.UINT4}

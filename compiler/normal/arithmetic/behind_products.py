@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from tilewright.compiler.normal.constant_levels import of_constant
+from tilewright.compiler.normal.constant_levels import of_constant, real_constant
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.rule import Rule
-from tilewright.compiler.normal.values import attribute, constant, is_constant, levels_behind, readers, source
+from tilewright.compiler.normal.values import attribute, levels_behind, readers, source
 
 __all__ = ["FACTORS", "OFFSETS", "ConvOfLevels", "conv_of_levels", "rescaled"]
 
@@ -40,16 +40,8 @@ def conv_of_levels(edit: Edit, value: ir.Value | None) -> ConvOfLevels | None:
     channels = held.levels.shape[0] if node.op_type == "Conv" else \
         held.levels.shape[1] * attribute(node, "group", 1)
     bias = node.inputs[2] if len(node.inputs) > 2 else None
-    real = np.zeros(channels, np.float32) if bias is None else _real(bias)
+    real = np.zeros(channels, np.float32) if bias is None else real_constant(bias)
     return None if real is None or real.shape != (channels,) else ConvOfLevels(node, channels, held.levels.ndim, real)
-
-
-def _real(value: ir.Value | None) -> np.ndarray | None:
-    """Return a constant of floats, dequantised if it is levels."""
-    if is_constant(value):
-        return constant(value)
-    held = of_constant(value)
-    return None if held is None else held.real
 
 
 def _per_channel(value: np.ndarray | None, product: ConvOfLevels) -> np.ndarray | None:
@@ -72,7 +64,7 @@ def _offset(edit: Edit, node: ir.Node) -> bool:
     """Make what is added to a convolution, or taken from it, its bias; tell whether there was something."""
     for first, second in ((0, 1), (1, 0))[:1 if node.op_type == "Sub" else 2]:
         product = conv_of_levels(edit, node.inputs[first])
-        offset = None if product is None else _per_channel(_real(node.inputs[second]), product)
+        offset = None if product is None else _per_channel(real_constant(node.inputs[second]), product)
         if product is None or offset is None:
             continue
         held = of_constant(node.inputs[second])
@@ -136,7 +128,7 @@ def _factor(edit: Edit, node: ir.Node) -> bool:
 
 
 def _multiplied(node: ir.Node, product: ConvOfLevels, index: int = 1) -> tuple[np.ndarray, np.ndarray] | None:
-    factor = _per_channel(_real(node.inputs[index]), product)
+    factor = _per_channel(real_constant(node.inputs[index]), product)
     if factor is None:
         return None
     with np.errstate(divide="ignore"):
@@ -146,7 +138,7 @@ def _multiplied(node: ir.Node, product: ConvOfLevels, index: int = 1) -> tuple[n
 
 def _normalisation(node: ir.Node, product: ConvOfLevels) -> tuple[np.ndarray, np.ndarray] | None:
     """Return factor and offset of a BatchNormalization: gain / sqrt(variance + epsilon), and bias - mean of that."""
-    values = [_real(each) for each in node.inputs[1:]]
+    values = [real_constant(each) for each in node.inputs[1:]]
     if attribute(node, "training_mode", 0) or len(node.inputs) != _NORMALISATION \
             or any(output.uses() for output in node.outputs[1:]) \
             or any(each is None or each.shape != (product.channels,) for each in values):

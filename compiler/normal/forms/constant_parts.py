@@ -5,14 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from tilewright.compiler.normal.constant_levels import ConstantLevels, of_constant, quantised
+from tilewright.compiler.normal.constant_levels import ConstantLevels, quantised, real_constant
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.forms.ranks import sizes_of
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.values import (
     attribute,
     constant,
-    is_constant,
     is_dequantise,
     is_quantise,
     per_tensor,
@@ -63,7 +62,7 @@ def _masked(edit: Edit, node: ir.Node) -> bool:
     if mask is None or mask.dtype != np.bool_ or after is None:
         return False
     for chosen, other, keeps in ((node.inputs[1], node.inputs[2], mask), (node.inputs[2], node.inputs[1], ~mask)):
-        levels, rest = source(chosen), _real(other)
+        levels, rest = source(chosen), real_constant(other)
         if chosen is None or levels is None or len(levels.inputs) < 3 or rest is None \
                 or rest.dtype != np.float32 or np.isnan(rest).any():
             continue
@@ -73,17 +72,9 @@ def _masked(edit: Edit, node: ir.Node) -> bool:
     return False
 
 
-def _real(value: ir.Value | None) -> np.ndarray | None:
-    """Return a constant of floats, dequantised if it is levels; None of what is computed."""
-    if is_constant(value):
-        return constant(value)
-    held = of_constant(value)
-    return None if held is None else held.real
-
-
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What a Concat joins along ``axis``: constants, then what is computed, with so many elements, then constants."""
+    """Inputs of a Concat along ``axis``: constants, then computed values of ``extent`` elements, then constants."""
 
     axis: int
     before: list[np.ndarray]
@@ -119,7 +110,7 @@ def _padded(edit: Edit, node: ir.Node) -> bool:
 
 def _split(edit: Edit, node: ir.Node) -> bool:
     """Join what stands before the last of some constants in the middle first; tell whether there are such."""
-    after, arrays = _quantise_behind(edit, node), [_real(each) for each in node.inputs]
+    after, arrays = _quantise_behind(edit, node), [real_constant(each) for each in node.inputs]
     computed = [index for index, each in enumerate(arrays) if each is None]
     inner = [index for index, each in enumerate(arrays) if each is not None and computed[:1] < [index] < computed[-1:]]
     if after is None or not inner or not all(source(node.inputs[each]) for each in computed):
@@ -149,7 +140,7 @@ def _levels_of_all(parts: _Parts) -> ir.Node | None:
 
 def _parts(node: ir.Node) -> _Parts | None:
     """Return what a Concat joins; None if nothing computed, no constant or one in the middle is among it."""
-    arrays = [_real(each) for each in node.inputs]
+    arrays = [real_constant(each) for each in node.inputs]
     open_ = [index for index, each in enumerate(arrays) if each is None]
     fixed = [each for each in arrays if each is not None]
     if not open_ or not fixed or len(open_) != open_[-1] - open_[0] + 1 or any(

@@ -104,7 +104,7 @@ def _pointwise(edit: Edit, node: ir.Node, a: ir.Value, b: ir.Value, axes: _Axes)
 
 @dataclass(frozen=True, slots=True)
 class _Shapes:
-    """What Reshapes make of two operands and of their product; None where there is nothing to join."""
+    """Shapes that Reshapes give two operands and their product; None where there is nothing to join."""
 
     first: list[int] | None
     second: list[int] | None

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx_ir as ir
 
-from tilewright.compiler.normal.constant_levels import ConstantLevels, of_constant, quantised
+from tilewright.compiler.normal.constant_levels import ConstantLevels, of_constant, quantised, real_constant
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.folding import ELEMENTWISE, folds, result
 from tilewright.compiler.normal.rule import Rule
@@ -47,13 +47,13 @@ def _fold(edit: Edit, node: ir.Node) -> bool:
     if not quantises and behind is None and not _reaches_levels(node):
         return False    # A shape, or floats: the cleaning of the reader folds them.
     if quantises:
-        values = _real(node.inputs[0])
+        values = real_constant(node.inputs[0])
         levels = None if values is None else quantised(node, values)
         return levels is not None and _replaced(edit, node, edit.constant(levels, node.outputs[0].name))
     held = of_constant(node.inputs[0])
     if held is not None and (made := _moved(edit, node, held)) is not None:
         return _replaced(edit, node, made)
-    arrays = [None if each is None else _real(each) for each in node.inputs]
+    arrays = [None if each is None else real_constant(each) for each in node.inputs]
     if any(each is not None and array is None for each, array in zip(node.inputs, arrays, strict=True)):
         return False
     value = result(node, arrays, edit.opset)
@@ -80,14 +80,6 @@ def _reaches_levels(node: ir.Node) -> bool:
             if folds(reader):
                 todo.append(reader)
     return False
-
-
-def _real(value: ir.Value | None) -> np.ndarray | None:
-    """Return a constant, dequantised if a DequantizeLinear is between."""
-    if is_constant(value):
-        return constant(value)
-    held = of_constant(value)
-    return None if held is None else held.real
 
 
 def _moved(edit: Edit, node: ir.Node, held: ConstantLevels) -> ir.Value | None:

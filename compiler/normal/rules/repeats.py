@@ -1,4 +1,4 @@
-"""What an Expand or a Tile repeats need not be copied: rules that ask for shapes, and come when those are known."""
+"""Values that an Expand or a Tile repeats, and that need no copies: rules that ask for shapes, once those are known."""
 
 import numpy as np
 import onnx_ir as ir
