@@ -13,6 +13,7 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError, raise_all
+from tilewright.compiler.normal.tensors import array_of
 
 __all__ = ["expand_qonnx", "import_domains"]
 
@@ -74,7 +75,7 @@ def expand_qonnx(proto: onnx.ModelProto) -> onnx.ModelProto | None:
     constants = {tensor.name: tensor for tensor in graph.initializer}
     constants |= {node.output[0]: node.attribute[0].t for node in graph.node
                   if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t")}
-    arrays = {name: _array(tensor) for name, tensor in constants.items() if tensor.data_type == TensorProto.FLOAT}
+    arrays = {name: array_of(tensor) for name, tensor in constants.items() if tensor.data_type == TensorProto.FLOAT}
     nodes: list[NodeProto] = []
     refusals: list[UnsupportedNodeError] = []
     for node in graph.node:
@@ -112,14 +113,6 @@ def _raised(proto: onnx.ModelProto) -> onnx.ModelProto:
     except (RuntimeError, ValueError, onnx.version_converter.ConvertError) as error:
         raise UnsupportedModelError(f"Model of QONNX in opset {opset} cannot be brought to opset {_OPSET}, which has "
                                     "quantisation per channel", "export it again with that opset") from error
-
-
-def _array(tensor: TensorProto) -> np.ndarray:
-    try:
-        return numpy_helper.to_array(tensor)
-    except (ValueError, TypeError) as error:
-        raise BadModelError(f"Tensor {tensor.name!r} must have as many values as its shape "
-                            f"{list(tensor.dims)!r} says") from error
 
 
 def _refusal(node: NodeProto, reason: str, way_out: str) -> UnsupportedNodeError:

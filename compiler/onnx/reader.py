@@ -28,6 +28,7 @@ from tilewright.compiler.graph.onnx_names import COMPUTED_IN_TABLES, RECOGNISED,
 from tilewright.compiler.graph.onnx_operators import OnnxSlice
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.normal.rules.normal_form import normalise, without_integer_operators
+from tilewright.compiler.normal.tensors import array_of
 from tilewright.compiler.onnx.border import border_of, detach_outputs, keep_types, stated_outputs
 from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_functions, inline_functions
 from tilewright.compiler.onnx.dialects import check_dialects
@@ -384,7 +385,7 @@ def _build(proto: onnx.ModelProto, unrolling: Mapping[str, StillThere]) -> Graph
     graph = proto.graph
     _copy_constant_outputs(graph)
     _check_operators(graph, unrolling)
-    constants = {tensor.name: _array(tensor) for tensor in graph.initializer}
+    constants = {tensor.name: array_of(tensor) for tensor in graph.initializer}
     tensors = {value.name: _tensor(value) for value in (*graph.value_info, *graph.output, *graph.input)}
     nodes: list[Node] = []
     for node in graph.node:
@@ -448,14 +449,6 @@ def _slices(node: onnx.NodeProto, attrs: dict[str, Any], tensors: dict[str, Tens
         start += shape[axis]
         label = _name(node) if index == 0 else f"{_name(node)}:{index}"
         yield Node(OnnxSlice(), (node.input[0], *bounds), name, (label,))
-
-
-def _array(tensor: TensorProto) -> np.ndarray:
-    try:
-        return numpy_helper.to_array(tensor)
-    except (ValueError, TypeError) as error:
-        raise BadModelError(f"Tensor {tensor.name!r} must have as many values as its shape "
-                            f"{list(tensor.dims)!r} says: {first_line(error)}") from error
 
 
 def _tensor(value: onnx.ValueInfoProto) -> Tensor:

@@ -6,9 +6,10 @@ matrix product becomes one requantisation, for which scales are searched and pro
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
-from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError, raise_all
+from tilewright.compiler.errors import UnsupportedModelError, UnsupportedNodeError, raise_all
+from tilewright.compiler.normal.tensors import array_of
 from tilewright.compiler.pulp.byte_model import ByteModel
 from tilewright.compiler.pulp.level_values import ByteLevels, PendingSums
 from tilewright.compiler.pulp.pending_rules import MOVES, RULES
@@ -40,7 +41,7 @@ class _Reading:
     def __init__(self, proto: onnx.ModelProto) -> None:
         self.proto = proto
         self.made = ByteModel()
-        self.constants = {tensor.name: _array(tensor) for tensor in proto.graph.initializer}
+        self.constants = {tensor.name: array_of(tensor) for tensor in proto.graph.initializer}
         self.values: dict[str, Value] = {}
         self.notes = ["computed in whole numbers, as PULP's tools define it (docs/tflite.md)"]
         self.inputs = [self._input(each) for each in proto.graph.input if each.name not in self.constants]
@@ -75,7 +76,7 @@ class _Reading:
 
     def _read(self, proto: onnx.NodeProto) -> None:
         if proto.op_type == "Constant" and proto.attribute and proto.attribute[0].HasField("t"):
-            self.constants[proto.output[0]] = _array(proto.attribute[0].t)
+            self.constants[proto.output[0]] = array_of(proto.attribute[0].t)
             return
         known = {"": None, **{name: self.values.get(name, self.constants.get(name)) for name in proto.input if name}}
         if any(name and known[name] is None for name in proto.input):
@@ -131,11 +132,3 @@ class _Reading:
         result.CopyFrom(value)
         result.type.tensor_type.elem_type = kind
         return result
-
-
-def _array(tensor: TensorProto) -> np.ndarray:
-    try:
-        return numpy_helper.to_array(tensor)
-    except (ValueError, TypeError) as error:
-        raise BadModelError(f"Tensor {tensor.name!r} must have as many values as its shape "
-                            f"{list(tensor.dims)!r} says") from error
