@@ -6,16 +6,15 @@ choices out. It grows operator by operator from one or two inputs; whatever noth
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-import onnx
 
 from tests.fuzz.branches import fire
 from tests.fuzz.channel_factors import excited
 from tests.fuzz.choices import Choices
 from tests.fuzz.dead_nodes import without_dead_nodes
 from tests.fuzz.float_builder import FloatBuilder
+from tests.fuzz.fuzz_graph import FuzzGraph
 from tests.fuzz.levels import random_levels, random_tail
 from tests.fuzz.matrix_products import attended
 from tests.fuzz.mixed_builder import MixedBuilder
@@ -43,15 +42,6 @@ _UNARY: tuple[tuple[str, dict[str, float], float], ...] = (
     ("Elu", {"alpha": 1.0}, 1 / 80), ("Softplus", {}, 1 / 90), ("Neg", {}, 1 / 64), ("Abs", {}, 1 / 64),
     ("Exp", {}, 1 / 40), ("Erf", {}, 1 / 128), ("Selu", {}, 1 / 60), ("Softsign", {}, 1 / 150), ("Sqrt", {}, 1 / 100),
     ("Floor", {}, 1 / 60), ("Celu", {"alpha": 0.7}, 1 / 80), ("ThresholdedRelu", {"alpha": 0.5}, 1 / 80))
-
-
-@dataclass(frozen=True)
-class FuzzGraph:
-    """A model, what it is made of, and in which form."""
-
-    model: onnx.ModelProto
-    form: str
-    operators: tuple[str, ...]
 
 
 def random_graph(choices: Choices, form: str, *, transposed: bool = True) -> FuzzGraph:

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.fuzz.choices import Choices
 from tests.fuzz.dead_nodes import without_dead_nodes
-from tests.fuzz.graphs import FuzzGraph
+from tests.fuzz.fuzz_graph import FuzzGraph
 from tests.support.dense_layers import Dense, add_dense
 from tests.support.onnx_models import ModelBuilder, Value
 

@@ -12,7 +12,8 @@ import onnx
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 from tests.fuzz.choices import Choices
-from tests.fuzz.graphs import FuzzGraph, focused_graph, random_graph
+from tests.fuzz.fuzz_graph import FuzzGraph
+from tests.fuzz.graphs import focused_graph, random_graph
 from tilewright.runtime.compared_run import ONNX_RUNTIME_ERRORS
 
 _SAMPLES = 2

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from tests.fuzz.choices import Choices, Source, shrink
-from tests.fuzz.graphs import FOCUSES, FuzzGraph, focused_graph, random_graph
+from tests.fuzz.fuzz_graph import FuzzGraph
+from tests.fuzz.graphs import FOCUSES, focused_graph, random_graph
 from tests.fuzz.lines import line_graph
 from tests.fuzz.oracle import Verdict, judge
 from tests.fuzz.quantised import QuantiserError, through_quantiser

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tests.fuzz import quantised
 from tests.fuzz.choices import Choices, shrink
-from tests.fuzz.graphs import FuzzGraph, random_graph
+from tests.fuzz.fuzz_graph import FuzzGraph
+from tests.fuzz.graphs import random_graph
 from tests.fuzz.oracle import judge
 from tests.fuzz.run import CORPUS, FORMS, form_of, graph_of, run_one
 from tilewright.isa.machine import preset
