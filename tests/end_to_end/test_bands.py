@@ -52,7 +52,8 @@ def test_a_group_equals_the_reference(tmp_path, network, part):
     assert runs[0][0] < runs[1][0]
 
 
-@pytest.mark.parametrize(("machine", "room"), [("nano", 8192), ("base", 131072), ("base", 8192)])
+@pytest.mark.parametrize(("machine", "room"), [
+    ("nano", 8192), ("base", 131072), pytest.param("base", 8192, marks=pytest.mark.slow)])
 def test_branches_equal_the_reference(tmp_path, machine, room, monkeypatch):
     """Several readers of a tensor and several writers of one, by whole tensors and by bands."""
     monkeypatch.setattr(bands, "_LEAST", 0)

@@ -26,8 +26,8 @@ def run(model, engine, image):
     return session
 
 
-@pytest.mark.parametrize(("name", "cycles", "long_layers"), [("vgg16-32", 3_400_000, 10),
-                                                             ("resnet18-32", 5_000_000, 18)])
+@pytest.mark.parametrize(("name", "cycles", "long_layers"), [
+    ("vgg16-32", 3_400_000, 10), pytest.param("resnet18-32", 5_000_000, 18, marks=pytest.mark.slow)])
 def test_a_network_in_rtl_is_onnx_runtimes_as_fast_as_promised_and_as_predicted(name, cycles, long_layers):
     model = find_model(name, Silence()).path
     image = images(1, 32, seed=1)

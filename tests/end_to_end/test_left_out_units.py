@@ -56,6 +56,7 @@ def test_some_layer_needs_each_unit():
                    for each in commands), unit
 
 
-@pytest.mark.parametrize("machine", [PLAIN, INNER, PAIRS, FEWEST_WINOGRAD], ids=lambda machine: machine.name)
+@pytest.mark.parametrize("machine", [
+    PLAIN, INNER, PAIRS, pytest.param(FEWEST_WINOGRAD, marks=pytest.mark.slow)], ids=lambda machine: machine.name)
 def test_rtl_without_units(machine, tmp_path):
     assert_layers_equal_the_reference(machine, 0, tmp_path)

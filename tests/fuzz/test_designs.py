@@ -35,7 +35,7 @@ def test_random_designs_compute_what_onnx_runtime_does(number):
         assert try_network(name, machine, rtl=False).faults == ()
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_small_random_designs_in_rtl(number):
     machine = fitting_design(SEED, number, lanes_range=(1, 1))
     for name in NETWORKS:
