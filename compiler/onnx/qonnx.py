@@ -13,7 +13,7 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError, raise_all
-from tilewright.compiler.normal.tensors import array_of
+from tilewright.compiler.normal.constant_arrays import array_of
 
 __all__ = ["expand_qonnx", "import_domains"]
 

@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from tilewright.compiler.errors import UnsupportedModelError, UnsupportedNodeError, raise_all
-from tilewright.compiler.normal.tensors import array_of
+from tilewright.compiler.normal.constant_arrays import array_of
 from tilewright.compiler.pulp.byte_model import ByteModel
 from tilewright.compiler.pulp.level_values import ByteLevels, PendingSums
 from tilewright.compiler.pulp.pending_rules import MOVES, RULES
