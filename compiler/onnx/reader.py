@@ -27,8 +27,8 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_names import COMPUTED_IN_TABLES, RECOGNISED, onnx_operator
 from tilewright.compiler.graph.onnx_operators import OnnxSlice
 from tilewright.compiler.kernels.registry import KERNELS
-from tilewright.compiler.normal.rules.normal_form import normalise, without_integer_operators
 from tilewright.compiler.normal.constant_arrays import array_of
+from tilewright.compiler.normal.rules.normal_form import normalise, without_integer_operators
 from tilewright.compiler.onnx.border import border_of, detach_outputs, keep_types, stated_outputs
 from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_functions, inline_functions
 from tilewright.compiler.onnx.dialects import check_dialects
