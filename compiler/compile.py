@@ -279,7 +279,7 @@ def emit_artefact(compiled: Compiled, model: Path | str, folder: Path | str, *, 
     """Write what was compiled from the ONNX file ``model`` as an artefact in ``folder``.
 
     The ELF sends its commands to ``port`` and waits at fences as ``wait`` says; the C is the same for all. ``state``
-    maps inputs to the outputs that they are in the next call.
+    maps inputs to the outputs that they are in the next call, besides those of which the model says so.
 
     Raises
     ------
@@ -330,7 +330,7 @@ def manifest_of(compiled: Compiled, port: PortName = "cvxif", state: Mapping[str
                     windows=memory.windows, layers=layers, weights_address=memory.weights,
                     memory_bytes=memory.memory_bytes, keeps_tensors=compiled.keeps_tensors, port=port,
                     on_chip=tuple(sorted(on_chip_only(compiled.plans, compiled.network))), unread=network.unread,
-                    defaults=network.defaults, state=dict(state or {}))
+                    defaults=network.defaults, state={**network.state, **(state or {})})
 
 
 def _group_of(plans: Sequence[AnyPlan], index: int) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.compiler.network.layers import TensorInfo, UnreadInput
+from tilewright.compiler.onnx.border import state_of
 from tilewright.compiler.onnx.foreign_formats import foreign_folder
 from tilewright.compiler.onnx.open_shapes import BATCH_NOTE, has_open_batch
 from tilewright.compiler.onnx.reader import DYNAMIC_NOTE, QONNX_NOTE, read_model
@@ -17,7 +18,7 @@ from tilewright.compiler.tflite.mark import names_tflite
 from tilewright.errors import InputError, nearest
 from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED, builtin, is_large, large_file
 from tilewright.runtime.oracle.conversion import as_type
-from tilewright.runtime.oracle.inputs import Inputs, digit, node_args, picture, random_inputs, read_inputs
+from tilewright.runtime.oracle.inputs import Inputs, NodeArg, digit, node_args, picture, random_inputs, read_inputs
 from tilewright.runtime.quantise.float_regions import Precision, float_regions, left_in_float, precision_of
 from tilewright.runtime.quantise.quantised_model import (
     Quantised,
@@ -27,6 +28,7 @@ from tilewright.runtime.quantise.quantised_model import (
     ranges_of,
 )
 from tilewright.runtime.standard_file import Shapes, Values, standard_file
+from tilewright.runtime.state_pairs import first_state
 from tilewright.tools.progress import Steps
 from tilewright.tools.toolchain import cache_folder
 
@@ -71,7 +73,8 @@ class ModelSource:
     foreign : Path or None
         The user's own file, if it is in TensorFlow Lite's format.
     state : mapping of str to str
-        By input that carries state, the output that it is in the next call.
+        By input that carries state, the output that it is in the next call: what variables of the file keep, and what
+        a user states.
     """
 
     path: Path
@@ -109,7 +112,7 @@ class ModelSource:
         reading = (*notes_of(model), *((BATCH_NOTE,) if has_open_batch(model) else ()))
         mendable = origin is ModelOrigin.FILE and DYNAMIC_NOTE not in reading
         return cls(path, origin, quantised_here(path), ranges, reading,
-                   left_in_float(model.graph) if mendable else frozenset())
+                   left_in_float(model.graph) if mendable else frozenset(), state=state_of(model))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -231,7 +234,8 @@ def _quantised(source: ModelSource, model: ReadModel, calibrate: Path | None, st
     from tilewright.runtime.quantise.quantiser import quantise
 
     quantised = quantise(model, source.path, calibrate, steps)
-    return ModelSource(quantised.model, ModelOrigin.QUANTISED, quantised, quantised.ranges, source.reading)
+    return ModelSource(quantised.model, ModelOrigin.QUANTISED, quantised, quantised.ranges, source.reading,
+                       state=source.state)
 
 
 def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file: Path | None,
@@ -240,7 +244,7 @@ def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file
     """Return the inputs in a file; without one, suitable inputs for a built-in model, and random values for others.
 
     ``tensors`` are those that the inputs are quantised to, ``Network.inputs``; ``unread`` and ``defaults`` are
-    its too. A file may leave out those that are ``optional``.
+    its too. A file may leave out those that are ``optional``. Without a file, state is as before the first call.
 
     Raises
     ------
@@ -252,6 +256,12 @@ def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file
         given = read_inputs(input_file, node_args(tensors, unread), [*(each.name for each in unread), *optional],
                             defaults)
         return Inputs(given, str(input_file))
+    found = _suitable(tensors, expected, source)
+    return replace(found, arrays=found.arrays | first_state(source.state, expected, tensors))
+
+
+def _suitable(tensors: Sequence[TensorInfo], expected: Sequence[NodeArg], source: ModelSource) -> Inputs:
+    """Return inputs that go with where a model is from; what carries state may have any values."""
     if source.origin is ModelOrigin.BUILT_IN:
         return digit(expected)
     if source.origin is ModelOrigin.LARGE:

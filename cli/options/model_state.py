@@ -39,7 +39,8 @@ class StateOptions(QuantiseOptions):
         """
         given = pairs_given(self.state)
         if self.stream is None:
-            return replace(QuantiseOptions.model(self, name), state=given)
+            found = QuantiseOptions.model(self, name)
+            return replace(found, state={**found.state, **given})
         if given:
             raise InputError("Options --stream and --state exclude each other: a stream has the state that it needs")
         from tilewright.runtime.streamed_model import streamed_source

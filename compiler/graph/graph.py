@@ -61,11 +61,14 @@ class Border:
         Of inputs and outputs that have another type in the model than their values.
     defaults : tuple of str
         Inputs with a default, which are constants here.
+    state : mapping of str to str
+        Outputs that inputs are in the next call, by input, as the file says.
     """
 
     outputs: tuple[str, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
     defaults: tuple[str, ...] = ()
+    state: Mapping[str, str] = field(default_factory=dict)
 
     def type_of(self, name: str, dtype: str) -> str:
         """Return the type that an input or output has in the model, whose value has ``dtype``."""

@@ -457,7 +457,7 @@ class Network:
 
     ``tensors`` holds every layer's input, residual and output by name; ``inputs`` and ``outputs`` are in the order of
     the model. Several outputs of the model may be one tensor. ``unread`` are the model's other inputs, and ``defaults``
-    name those of its constants that are inputs too.
+    name those of its constants that are inputs too. ``state`` has outputs by the inputs that they are in the next call.
     """
 
     name: str
@@ -468,6 +468,7 @@ class Network:
     constants: Mapping[str, np.ndarray] = field(default_factory=dict)
     unread: tuple[UnreadInput, ...] = ()
     defaults: tuple[str, ...] = ()
+    state: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def macs(self) -> int:

@@ -29,7 +29,7 @@ from tilewright.compiler.graph.onnx_operators import OnnxSlice
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.normal.constant_arrays import array_of
 from tilewright.compiler.normal.rules.normal_form import normalise, without_integer_operators
-from tilewright.compiler.onnx.border import border_of, detach_outputs, keep_types, stated_outputs
+from tilewright.compiler.onnx.border import border_of, detach_outputs, keep_state, keep_types, stated_outputs
 from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_functions, inline_functions
 from tilewright.compiler.onnx.dialects import check_dialects
 from tilewright.compiler.onnx.faults import check_order, check_types, no_model, way_out_of
@@ -230,7 +230,8 @@ def _of_tflite(content: bytes, subject: str, name: str) -> onnx.ModelProto:
     # Imported late: the schema's classes take a while, and few models need them.
     from tilewright.compiler.tflite.tflite_reader import onnx_of_tflite
 
-    proto, notes = onnx_of_tflite(content, subject, name)
+    proto, notes, state = onnx_of_tflite(content, subject, name)
+    keep_state(proto, state)
     for note in notes:
         add_note(proto, note)
     _check_tensor_sizes(proto)

@@ -13,8 +13,9 @@ import numpy as np
 import tflite
 
 from tilewright.compiler.errors import BadModelError, ModelTooLargeError, UnsupportedModelError
-from tilewright.compiler.tflite.schema_options import OPTIONS, VECTORS
+from tilewright.compiler.tflite.schema_options import OPTIONS, TEXTS, VECTORS
 from tilewright.compiler.tflite.tensors import TfliteModel, TfliteOperator, TfliteTensor
+from tilewright.compiler.tflite.variables import INITIALISER, with_open_state
 
 __all__ = ["read_file"]
 
@@ -34,7 +35,7 @@ _ENDS = {"INT8": np.iinfo(np.int8), "UINT8": np.iinfo(np.uint8), _FOUR_BITS: np.
 
 
 def read_file(content: bytes, subject: str) -> TfliteModel:
-    """Return what the first subgraph of a .tflite file says.
+    """Return what the first subgraph of a .tflite file says; its variables are inputs and outputs.
 
     Parameters
     ----------
@@ -59,12 +60,29 @@ class _FlatFile:
     def __init__(self, content: bytes, subject: str) -> None:
         self._content, self._subject = content, subject
         self._file = tflite.Model.GetRootAsModel(content, 0)
+        self._graphs = self._count(self._file.SubgraphsLength(), "subgraphs")
 
     def model(self) -> TfliteModel:
-        count = self._count(self._file.SubgraphsLength(), "subgraphs")
-        if not count:
+        if not self._graphs:
             raise self._damaged("it has no subgraph")
-        graph = self._file.Subgraphs(0)
+        model = self._graph(0)
+        if not model.operators:
+            raise self._damaged("it has no operators")
+        if not model.outputs or len(set(model.inputs)) != len(model.inputs):
+            raise self._damaged("it must have outputs, and each input once")
+        self._check_order(model)
+        return with_open_state(model, {number: self._graph(number) for number in self._initialisers(model)})
+
+    def _initialisers(self, model: TfliteModel) -> list[int]:
+        """Return the numbers of the subgraphs that run once."""
+        found = [int(each.options["InitSubgraphIndex"]) for each in model.operators if each.kind == INITIALISER]
+        for each in found:
+            if not 0 < each < self._graphs:
+                raise self._damaged(f"subgraph {each} of {self._graphs} shall run once")
+        return found
+
+    def _graph(self, number: int) -> TfliteModel:
+        graph = self._file.Subgraphs(number)
         names: set[str] = set()
         tensors = tuple(self._tensor(graph.Tensors(index), index, names)
                         for index in range(self._count(graph.TensorsLength(), "tensors")))
@@ -72,15 +90,9 @@ class _FlatFile:
                  for index in range(self._count(self._file.OperatorCodesLength(), "operator codes"))]
         operators = tuple(self._operator(graph.Operators(index), index, codes, tensors)
                           for index in range(self._count(graph.OperatorsLength(), "operators")))
-        if not operators:
-            raise self._damaged("it has no operators")
         inputs = self._indices(graph.InputsLength(), graph.Inputs, tensors, "an input of the model", least=0)
         outputs = self._indices(graph.OutputsLength(), graph.Outputs, tensors, "an output of the model", least=0)
-        if not outputs or len(set(inputs)) != len(inputs):
-            raise self._damaged("it must have outputs, and each input once")
-        model = TfliteModel(tensors=tensors, operators=operators, inputs=inputs, outputs=outputs)
-        self._check_order(model)
-        return model
+        return TfliteModel(tensors=tensors, operators=operators, inputs=inputs, outputs=outputs)
 
     def _damaged(self, what: str) -> BadModelError:
         return BadModelError(f"{self._subject} contradicts itself: {what}", "copy or convert it again")
@@ -215,7 +227,8 @@ class _FlatFile:
                 count = self._count(getattr(options, f"{name}Length")(), name)
                 found[name] = tuple(int(getattr(options, name)(each)) for each in range(count))
             else:
-                found[name] = getattr(options, name)()
+                value = getattr(options, name)()
+                found[name] = (value or b"").decode(errors="replace") if name in TEXTS else value
         return found
 
     def _check_order(self, model: TfliteModel) -> None:

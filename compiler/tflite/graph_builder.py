@@ -1,7 +1,8 @@
 """The ONNX model that a .tflite file becomes: names, layouts, and the real numbers that levels stand for.
 
 Tensors of four axes have their channels first in it, as ONNX has them; those that the model takes and gives keep the
-file's layout, with a Transpose at the border. All others are as in the file. A tensor of levels keeps the file's name.
+file's layout, with a Transpose at the border; state, which nobody gives or takes, has none. All others are as in the
+file. A tensor of levels keeps the file's name.
 """
 
 from collections.abc import Sequence
@@ -49,6 +50,7 @@ class GraphBuilder:
         self._constants: dict[str, TensorProto] = {}
         self._names: dict[int, str] = {}
         self._taken = {tensor.name for tensor in model.tensors}
+        self._kept = {*model.state, *model.state.values()}
         self._inputs = [self._input(model.tensors[index]) for index in model.inputs]
         self._near: list[str] = []
 
@@ -130,7 +132,7 @@ class GraphBuilder:
     def target(self, index: int) -> str:
         """Return the name that the content of a tensor has in the model."""
         tensor = self.tensor(index)
-        turned = len(tensor.shape) == 4 and index in self.model.outputs
+        turned = self._is_turned(index) and index in self.model.outputs
         return f"{tensor.name} (channels first)" if turned or index in self._names else tensor.name
 
     def put(self, index: int, kind: str, inputs: Sequence[str], **attributes: object) -> None:
@@ -154,12 +156,21 @@ class GraphBuilder:
         if tensor.dtype not in _TYPES:
             raise UnsupportedModelError(f"Input {tensor.name!r} must be one of {', '.join(_TYPES)}, not {tensor.dtype}",
                                         "convert the model with int8 inputs")
-        value = helper.make_tensor_value_info(tensor.name, _TYPES[tensor.dtype], tensor.shape)
+        value = helper.make_tensor_value_info(tensor.name, _TYPES[tensor.dtype], self._border_shape(tensor))
         self._names[tensor.index] = tensor.name
-        if len(tensor.shape) == 4:
+        if self._is_turned(tensor.index):
             self._names[tensor.index] = self.node("Transpose", [tensor.name], like=tensor.name, perm=FIRST,
                                                   output=self.fresh(f"{tensor.name} (channels first)"))
         return value
+
+    def _is_turned(self, index: int) -> bool:
+        """Tell whether a tensor at the border has its channels last there, and first within."""
+        return len(self.tensor(index).shape) == len(FIRST) and index not in self._kept
+
+    def _border_shape(self, tensor: TfliteTensor) -> tuple[int, ...]:
+        """Return the shape that a tensor has at the border."""
+        kept = len(tensor.shape) == len(FIRST) and tensor.index in self._kept
+        return tuple(tensor.shape[axis] for axis in FIRST) if kept else tensor.shape
 
     def near(self, operator: TfliteOperator, why: str) -> None:
         """Note that an operator's results may be one level off LiteRT's, and why."""
@@ -182,13 +193,18 @@ class GraphBuilder:
                 raise UnsupportedModelError(f"Output {tensor.name!r} must be one of {', '.join(_TYPES)}, not "
                                             f"{tensor.dtype}", "convert the model with int8 outputs")
             public = tensor.name if index not in self.model.inputs else self.fresh(f"{tensor.name} (output)")
-            if len(tensor.shape) == 4:
+            if self._is_turned(index):
                 self.node("Transpose", [stored], like="", output=public, perm=LAST)
             elif stored != public:
                 self.node("Identity", [stored], like="", output=public)
-            outputs.append(helper.make_tensor_value_info(public, _TYPES[tensor.dtype], tensor.shape))
+            outputs.append(helper.make_tensor_value_info(public, _TYPES[tensor.dtype], self._border_shape(tensor)))
         graph = helper.make_graph(self._nodes, name, self._inputs, outputs, list(self._constants.values()))
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION)
+
+    @property
+    def state(self) -> dict[str, str]:
+        """Outputs that inputs are in the next call, by input."""
+        return {self.tensor(before).name: self.tensor(after).name for before, after in self.model.state.items()}
 
 
 def channels_first(values: np.ndarray) -> np.ndarray:

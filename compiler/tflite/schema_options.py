@@ -1,6 +1,6 @@
 """Which options each operator of TensorFlow Lite has that change what it computes, by the schema's names."""
 
-__all__ = ["OPTIONS", "VECTORS"]
+__all__ = ["OPTIONS", "TEXTS", "VECTORS"]
 
 _CONVOLUTION = ("Padding", "StrideW", "StrideH", "FusedActivationFunction", "DilationWFactor", "DilationHFactor")
 _POOL = ("Pool2DOptions", ("Padding", "StrideW", "StrideH", "FilterWidth", "FilterHeight", "FusedActivationFunction"))
@@ -12,6 +12,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ARG_MAX": ("ArgMaxOptions", ("OutputType",)),
     "ARG_MIN": ("ArgMinOptions", ("OutputType",)),
     "AVERAGE_POOL_2D": _POOL,
+    "CALL_ONCE": ("CallOnceOptions", ("InitSubgraphIndex",)),
     "CONCATENATION": ("ConcatenationOptions", ("Axis", "FusedActivationFunction")),
     "CONV_2D": ("Conv2DOptions", _CONVOLUTION),
     "DEPTH_TO_SPACE": ("DepthToSpaceOptions", ("BlockSize",)),
@@ -40,8 +41,12 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "SUM": _REDUCER,
     "TRANSPOSE_CONV": ("TransposeConvOptions", ("Padding", "StrideW", "StrideH", "FusedActivationFunction")),
     "UNPACK": ("UnpackOptions", ("Num", "Axis")),
+    "VAR_HANDLE": ("VarHandleOptions", ("Container", "SharedName")),
 }
 """The table of options of each operator that has some, and what is read of it."""
 
 VECTORS = frozenset({"SqueezeDims"})
 """Options that are lists."""
+
+TEXTS = frozenset({"Container", "SharedName"})
+"""Options that are names."""

@@ -74,7 +74,7 @@ class TfliteOperator:
     Attributes
     ----------
     index : int
-        Its place in the file.
+        Its place in the file; -1 of one that the file does not have.
     kind : str
         TensorFlow Lite's name, such as ``CONV_2D``.
     inputs, outputs : tuple of int
@@ -104,9 +104,13 @@ class TfliteOperator:
 
 @dataclass(frozen=True, kw_only=True)
 class TfliteModel:
-    """The first subgraph of a file: its tensors in the file's order, its operators in theirs."""
+    """The first subgraph of a file: its tensors in the file's order, its operators in theirs.
+
+    ``state`` has the outputs that inputs are in the next call, by input: what variables of the file keep.
+    """
 
     tensors: tuple[TfliteTensor, ...]
     operators: tuple[TfliteOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    state: Mapping[int, int] = field(default_factory=dict)

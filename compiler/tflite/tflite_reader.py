@@ -74,11 +74,10 @@ OPERATORS: dict[str, Callable[[GraphBuilder, TfliteOperator], None]] = {
 }
 """Every operator that is read, by TensorFlow Lite's name."""
 
-_STATE = {"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"}
 
-
-def onnx_of_tflite(content: bytes, subject: str, name: str) -> tuple[onnx.ModelProto, tuple[str, ...]]:
-    """Return the ONNX model of a .tflite file, and notes on what it is.
+def onnx_of_tflite(content: bytes, subject: str,
+                   name: str) -> tuple[onnx.ModelProto, tuple[str, ...], dict[str, str]]:
+    """Return the ONNX model of a .tflite file, notes on what it is, and its state: outputs by inputs.
 
     Parameters
     ----------
@@ -101,7 +100,7 @@ def onnx_of_tflite(content: bytes, subject: str, name: str) -> tuple[onnx.ModelP
         if not operator.outputs or not operator.inputs or operator.inputs[0] < 0:
             raise operator.refusal("it has no input or no output", "convert the model again")
         OPERATORS[operator.kind](builder, operator)
-    return builder.finished(name), (TFLITE_NOTE, *builder.notes)
+    return builder.finished(name), (TFLITE_NOTE, *builder.notes), builder.state
 
 
 def _with_constants(model: TfliteModel) -> TfliteModel:
@@ -125,8 +124,6 @@ def _with_constants(model: TfliteModel) -> TfliteModel:
 
 
 def _refusal(operator: TfliteOperator) -> UnsupportedNodeError:
-    if operator.kind in _STATE:
-        return operator.refusal("it keeps state between runs", "convert the model with its state as inputs and outputs")
     if operator.kind.startswith("custom"):
         return operator.refusal("it is an operator of the converter's own")
     return operator.refusal("the operator is not compiled from TensorFlow Lite")

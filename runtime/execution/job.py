@@ -138,7 +138,7 @@ def job_of_compiled(compiled: Compiled, name: str) -> Job:
     return Job(name=name, machine=compiled.machine, program=compiled.program, elf=None, images=compiled.images,
                tensors=dict(compiled.tensors), inputs=compiled.network.inputs, outputs=compiled.network.outputs,
                windows=compiled.windows, layers=layers, memory_bytes=compiled.memory_bytes,
-               unread=compiled.network.unread, defaults=compiled.network.defaults)
+               unread=compiled.network.unread, defaults=compiled.network.defaults, state=compiled.network.state)
 
 
 def job_of_artefact(artefact: Artefact) -> Job:

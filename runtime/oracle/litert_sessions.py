@@ -85,7 +85,7 @@ class LitertSession:
             If the engine refuses the file.
         """
         given = {index: np.ascontiguousarray(inputs[self._model.tensors[index].name])
-                 for index in self._model.inputs}
+                 for index in self._model.inputs if index not in self._model.state}
         try:
             found = self._micro(given) if self._name == "tflm" else self._litert(given)
         except (RuntimeError, ValueError) as error:
@@ -95,9 +95,14 @@ class LitertSession:
         for index, values in found.items():
             name = self._model.tensors[index].name
             first = values.transpose(_FIRST) if values.ndim == len(_FIRST) else values
-            public = index in self._model.outputs
+            public = index in self._model.outputs and index not in self._model.state.values()
             named |= {name: values if public else first, f"{name} (channels first)": first}
         return named
+
+    @property
+    def _computed(self) -> list[int]:
+        """The tensors that the file's own operators compute."""
+        return [index for each in self._model.operators if each.index >= 0 for index in each.outputs]
 
     def _litert(self, given: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
         with warnings.catch_warnings():
@@ -111,7 +116,7 @@ class LitertSession:
         for index, values in given.items():
             engine.set_tensor(index, values)
         engine.invoke()
-        return {index: engine.get_tensor(index) for each in self._model.operators for index in each.outputs}
+        return {index: engine.get_tensor(index) for index in self._computed}
 
     def _micro(self, given: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
         engine = self._engine.Interpreter.from_bytes(
@@ -121,4 +126,4 @@ class LitertSession:
             engine.set_input(given[index], place)
         engine.invoke()
         return {index: np.asarray(engine.GetTensor(index, 0)["tensor_data"]).reshape(self._model.tensors[index].shape)
-                for each in self._model.operators for index in each.outputs}
+                for index in self._computed}

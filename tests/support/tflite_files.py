@@ -7,7 +7,7 @@ import flatbuffers
 import numpy as np
 import tflite
 
-from tilewright.compiler.tflite.schema_options import OPTIONS, VECTORS
+from tilewright.compiler.tflite.schema_options import OPTIONS, TEXTS, VECTORS
 
 __all__ = ["TfliteFile"]
 
@@ -15,15 +15,29 @@ _VERSION = 3
 
 
 class TfliteFile:
-    """Tensors are known by number, in the order in which they were added; shapes have channels last."""
+    """Tensors are known by number, in the order in which they were added; shapes have channels last.
+
+    All are of the first subgraph until `next_graph`, which has no inputs or outputs.
+    """
 
     def __init__(self) -> None:
         self._builder = flatbuffers.Builder(1 << 16)
         self._buffers = [self._table("Buffer")]
-        self._tensors: list[int] = []
-        self._operators: list[int] = []
+        self._graphs: list[tuple[list[int], list[int]]] = [([], [])]
         self._codes: list[str] = []
         self.shapes: list[tuple[int, ...]] = []
+
+    @property
+    def _tensors(self) -> list[int]:
+        return self._graphs[-1][0]
+
+    @property
+    def _operators(self) -> list[int]:
+        return self._graphs[-1][1]
+
+    def next_graph(self) -> None:
+        """Begin another subgraph."""
+        self._graphs.append(([], []))
 
     def tensor(self, shape: Sequence[int], scale: float | Sequence[float] | None = None, zero: int = 0, *,
                dtype: str = "int8", data: np.ndarray | None = None, axis: int = 0, name: str = "") -> int:
@@ -57,8 +71,8 @@ class TfliteFile:
             self._codes.append(kind)
         if kind in OPTIONS:
             table, _ = OPTIONS[kind]
-            options = {name: builder.CreateNumpyVector(np.array(value, np.int32)) if name in VECTORS else value
-                       for name, value in options.items()}
+            options = {name: builder.CreateNumpyVector(np.array(value, np.int32)) if name in VECTORS else
+                       builder.CreateString(value) if name in TEXTS else value for name, value in options.items()}
             settings = {"BuiltinOptionsType": getattr(tflite.BuiltinOptions, table),
                         "BuiltinOptions": self._table(table, **options)}
         read, written = (builder.CreateNumpyVector(np.array(each, np.int32)) for each in (inputs, outputs))
@@ -69,12 +83,13 @@ class TfliteFile:
         """Return the file."""
         builder = self._builder
         codes = [self._code(kind) for kind in self._codes]
-        graph = self._table(
-            "SubGraph", Tensors=self._vector(self._tensors), Operators=self._vector(self._operators),
-            Inputs=builder.CreateNumpyVector(np.array(inputs, np.int32)),
-            Outputs=builder.CreateNumpyVector(np.array(outputs, np.int32)))
+        graphs = [self._table(
+            "SubGraph", Tensors=self._vector(tensors), Operators=self._vector(operators),
+            Inputs=builder.CreateNumpyVector(np.array([] if number else inputs, np.int32)),
+            Outputs=builder.CreateNumpyVector(np.array([] if number else outputs, np.int32)))
+            for number, (tensors, operators) in enumerate(self._graphs)]
         model = self._table("Model", Version=_VERSION, OperatorCodes=self._vector(codes),
-                            Subgraphs=self._vector([graph]), Buffers=self._vector(self._buffers),
+                            Subgraphs=self._vector(graphs), Buffers=self._vector(self._buffers),
                             Description=builder.CreateString("tilewright's tests"))
         builder.Finish(model, b"TFL3")
         return bytes(builder.Output())

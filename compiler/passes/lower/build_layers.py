@@ -115,7 +115,8 @@ def build_network(graph: Graph) -> Network:
     _check_computed(layers, graph)
     check_core([layer for layer in layers if isinstance(layer, CoreLayer)], tensors, constants)
     return Network(name=graph.name, layers=layers, inputs=inputs, outputs=outputs, tensors=tensors,
-                   constants=constants, unread=_unread(graph, inputs), defaults=graph.border.defaults)
+                   constants=constants, unread=_unread(graph, inputs), defaults=graph.border.defaults,
+                   state=graph.border.state)
 
 
 def _unread(graph: Graph, inputs: Sequence[TensorInfo]) -> tuple[UnreadInput, ...]:

@@ -87,7 +87,7 @@ def of_one(kind, *, shape=(1, 8), result=(1, 8), options=None, **settings):
     return file.content([x], [y])
 
 
-@pytest.mark.parametrize(("kind", "why"), [("VAR_HANDLE", "state"), ("SVDF", "not compiled"), ("CUSTOM", "own")])
+@pytest.mark.parametrize(("kind", "why"), [("SVDF", "not compiled"), ("CUSTOM", "own")])
 def test_an_operator_that_is_not_read_is_named_with_its_place_and_tensor(kind, why):
     with pytest.raises(UnsupportedNodeError, match=why) as error:
         read_model(of_one(kind))
