@@ -1,6 +1,7 @@
 """The load and the store unit with the port to the activation buffer that they share, and a run of commands."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from amaranth import Module, Value
 from amaranth.lib.wiring import Component, Out, Signature, connect, flipped
@@ -69,6 +70,11 @@ class AmaranthWires:
         self.ctx.set(self.ports[name], value)
 
 
+@lru_cache(maxsize=8)
+def _units(machine: Machine) -> LoadStore:
+    return LoadStore(machine)
+
+
 def carry_out(
     machine: Machine,
     *,
@@ -81,7 +87,7 @@ def carry_out(
 
     Memory takes words to write with a probability of 1 - ``memory_stall``; ``stall`` where it is not given.
     """
-    dut = LoadStore(machine)
+    dut = _units(machine)
     drivers = []
 
     async def testbench(ctx):

@@ -1,7 +1,8 @@
 """Drive and drain streams; the only place that knows the valid/ready handshake."""
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from amaranth.sim import Simulator
@@ -54,19 +55,43 @@ async def get_all(ctx, stream, count: int, *, stall: float = 0.0, seed: int = 1)
 def simulate(dut, *testbenches: Callable, deadline: int = 10_000) -> None:
     """Run ``dut`` in the domain ``sync`` until every testbench has returned.
 
+    The simulator stays with ``dut``: given again, it is reset (signals and memories hold what they begin with), not
+    built again, which takes most of a short run's time.
+
     Raises
     ------
     TimeoutError
         If one has not within ``deadline`` cycles.
     """
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    for testbench in testbenches:
-        sim.add_testbench(testbench)
-    for _ in range(2 * deadline):
-        if not sim.advance():
-            return
-    raise TimeoutError(f"{type(dut).__name__} was not done in {deadline} cycles")
+    kept = vars(dut).pop("_simulated", None) or _Simulated(dut)
+    kept.run(testbenches, deadline)
+    dut._simulated = kept  # not where a testbench has failed, which leaves others waiting
+
+
+class _Simulated:
+    """A simulator and the testbenches of its present run, of which each run has its own."""
+
+    def __init__(self, dut) -> None:
+        self.sim = Simulator(dut)
+        self.sim.add_clock(1e-6)
+        self.name = type(dut).__name__
+        self.present: Sequence[Callable] = ()
+        self.places = 0
+
+    def run(self, testbenches: Sequence[Callable], deadline: int) -> None:
+        self.sim.reset()
+        self.present = testbenches
+        for place in range(self.places, len(testbenches)):
+            self.sim.add_testbench(partial(self._testbench, place))
+        self.places = max(self.places, len(testbenches))
+        for _ in range(2 * deadline):
+            if not self.sim.advance():
+                return
+        raise TimeoutError(f"{self.name} was not done in {deadline} cycles")
+
+    async def _testbench(self, place: int, ctx) -> None:
+        if place < len(self.present):
+            await self.present[place](ctx)
 
 
 def transfer_timed(

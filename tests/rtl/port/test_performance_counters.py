@@ -1,6 +1,7 @@
 """The counts of a record are those that a loop in Python has in the cycle they name, under any back-pressure."""
 
 import random
+from functools import cache
 
 import pytest
 from amaranth import Module
@@ -134,9 +135,14 @@ class Driver:
             assert dict(enumerate(words[len(NAMES):], len(NAMES))) == rest
 
 
+@cache
+def recorder(machine):
+    return Recorder(machine)
+
+
 def run(machine, seed, body, *, stall=0.0, deadline=20_000):
     """Simulate ``body(driver)`` on a recorder of ``machine``."""
-    dut = Recorder(machine)
+    dut = recorder(machine)
 
     async def testbench(ctx):
         await body(Driver(ctx, machine, seed, stall=stall).of(dut))
