@@ -78,11 +78,14 @@ class Issue:
     flags: tuple[str, ...] = ()
     operands: Mapping[str, Affine] = field(default_factory=dict)
 
+    def values(self, variables: Mapping[str, int]) -> dict[str, int]:
+        """Return the operands at ``variables``."""
+        return {name: value.value(variables) if value.terms else value.constant
+                for name, value in self.operands.items()}
+
     def command(self, variables: Mapping[str, int]) -> EncodedCommand:
         """Return the command at ``variables``."""
-        values = {name: value.value(variables) if value.terms else value.constant
-                  for name, value in self.operands.items()}
-        return command(self.mnemonic, self.variant, self.flags, **values)
+        return command(self.mnemonic, self.variant, self.flags, **self.values(variables))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ the longest stretch of equal forms is known from the back of the list; how far t
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,10 +68,10 @@ def roll(body: Sequence[Issue | Call]) -> tuple[Statement, ...]:
 
 
 def _expand(body: Iterable[Statement], variables: Mapping[str, int]) -> Iterator[object]:
-    """Yield the commands of ``body`` in order."""
+    """Yield the commands of ``body`` in order: their names and the values of their operands."""
     for statement in body:
         if isinstance(statement, Issue):
-            yield statement.command(variables)
+            yield statement.mnemonic, statement.variant, statement.flags, statement.values(variables)
         elif isinstance(statement, Call):
             yield statement
         else:
@@ -85,8 +86,8 @@ def _fold(statements: list[Statement], most: int) -> list[Statement]:
     """Return ``statements`` with repeated stretches of at most ``most`` as loops, one level deep."""
     forms: dict[Hashable, int] = {}
     ids = np.array([forms.setdefault(form(each), len(forms)) for each in statements])
-    values = [np.array(list(constants(each)), np.int64) for each in statements]
-    repeats = {period: _equal_ahead(ids, period) for period in range(1, min(most, len(ids) // 2) + 1)}
+    values = _ConstantTable(statements)
+    repeats = {period: _equal_ahead(ids, period).tolist() for period in range(1, min(most, len(ids) // 2) + 1)}
     result: list[Statement] = []
     place = 0
     while place < len(statements):
@@ -112,26 +113,52 @@ def _equal_ahead(ids: NDArray[np.int64], period: int) -> NDArray[np.int64]:
     return np.concatenate([following - np.arange(len(same)), np.zeros(period, np.int64)])
 
 
-def longest(place: int, repeats: Mapping[int, NDArray[np.int64]],
-            values: list[NDArray[np.int64]]) -> tuple[int, int, list[list[Sequence1D]]]:
+def longest(place: int, repeats: Mapping[int, Sequence[int]],
+            values: "_ConstantTable") -> tuple[int, int, list[list[Sequence1D]]]:
     """Return (iterations, period, sequences of the body's constants) of the loop at ``place`` that saves most."""
     best: tuple[int, int, list[list[Sequence1D]]] = (1, 1, [])
     for period, ahead in repeats.items():
-        count = int(ahead[place]) // period + 1
-        if count < 2 or (count - 1) * period <= (best[0] - 1) * best[1]:
+        saved = (best[0] - 1) * best[1]
+        count = ahead[place] // period + 1
+        if count < 2 or (count - 1) * period <= saved:
             continue
-        rows: list[list[Sequence1D]] = []
-        for offset in range(period):
-            table = np.stack([values[place + offset + k * period] for k in range(count)])
-            fits = [follow(table[:count, column]) for column in range(table.shape[1])]
-            count = min([count, *(reach for _, reach in fits)])
-            rows.append([sequence for sequence, _ in fits])
+        table = values.table(place, period, count)
+        evenly = table[0] + (table[1] - table[0]) * np.arange(count)[:, np.newaxis]
+        wrong = evenly != table
+        others = np.flatnonzero(wrong.any(axis=0)).tolist()
+        reaches = dict(zip(others, wrong[:, others].argmax(axis=0).tolist(), strict=True))
+        bounds = values.bounds(place, period)
+        for first, stop in pairwise(bounds):
+            count = min([count, *(follow(table[:count, column])[1] for column in others
+                                  if first <= column < stop and reaches[column] < count)])
+            if (count - 1) * period <= saved:
+                break
         # Few repetitions of little are clearer written out.
-        if (count >= 3 or (count == 2 and period >= 6)) and (count - 1) * period > (best[0] - 1) * best[1]:
-            rows = [[follow(np.array([values[place + offset + k * period][column] for k in range(count)]))[0]
-                     for column in range(len(row))] for offset, row in enumerate(rows)]
-            best = count, period, rows
+        if (count >= 3 or (count == 2 and period >= 6)) and (count - 1) * period > saved:
+            steps = zip(table[0].tolist(), (table[1] - table[0]).tolist(), strict=True)
+            row = [follow(table[:count, column])[0] if reaches.get(column, count) < count else Sequence1D(start, step)
+                   for column, (start, step) in enumerate(steps)]
+            best = count, period, [row[first:stop] for first, stop in pairwise(bounds)]
     return best
+
+
+class _ConstantTable:
+    """Constants of all statements in a row. Those of stretches that are equal in form are rows of a table."""
+
+    def __init__(self, statements: Iterable[Statement]) -> None:
+        values, self._starts = list[int](), [0]
+        for each in statements:
+            values.extend(constants(each))
+            self._starts.append(len(values))
+        self._values = np.array(values, np.int64)
+
+    def table(self, place: int, period: int, count: int) -> NDArray[np.int64]:
+        """Return int64 (count, constants): those of ``count`` stretches of ``period`` statements from ``place`` on."""
+        return self._values[self._starts[place]:self._starts[place + count * period]].reshape(count, -1)
+
+    def bounds(self, place: int, period: int) -> list[int]:
+        """Return the columns of that table at which each statement begins, and their number."""
+        return [start - self._starts[place] for start in self._starts[place:place + period + 1]]
 
 
 def follow(values: NDArray[np.int64]) -> tuple[Sequence1D, int]:
