@@ -61,6 +61,6 @@ class CoreResponse(CoreOperator):
 
 @dataclass(frozen=True)
 class CoreNormalisation(CoreOperator):
-    """InstanceNormalization, LayerNormalization or GroupNormalization between the two, perhaps with a Relu behind."""
+    """A normalisation of instances, layers, groups or by the root mean square between the two, perhaps with a Relu."""
 
     op_type: str = "NormalisationOfLevels"

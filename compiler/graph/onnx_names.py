@@ -80,7 +80,8 @@ _BINARY: dict[str, type[OnnxOperator]] = {
     **_by_name(OnnxMax, OnnxPow, OnnxPRelu, OnnxAdd, OnnxSub, OnnxMul, OnnxDiv)}
 
 _CLASSES: dict[str, type[OnnxOperator]] = {
-    **_UNARY, **_BINARY, "ReduceMin": OnnxReduction, **dict.fromkeys(("ArgMax", "ArgMin"), OnnxPosition),
+    **_UNARY, **_BINARY, **dict.fromkeys(("ReduceMin", "ReduceL2", "ReduceSumSquare"), OnnxReduction),
+    **dict.fromkeys(("ArgMax", "ArgMin"), OnnxPosition),
     **_by_name(
         OnnxConv, OnnxConvInteger, OnnxConvTranspose, OnnxGemm, OnnxMatMul, OnnxMatMulInteger,
         OnnxAveragePool, OnnxGlobalAveragePool, OnnxReduceMax,

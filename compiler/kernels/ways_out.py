@@ -102,7 +102,7 @@ _BY_OPERATOR: tuple[tuple[frozenset[str], str], ...] = tuple((frozenset(names.sp
      "end the model before it: the largest value stays the largest"),
     ("LRN ResponseOfLevels InstanceNormalization LayerNormalization GroupNormalization LpNormalization",
      _NORMALISED),
-    ("NormalisationOfLevels", _NORMALISED),
+    ("NormalisationOfLevels RMSNormalization", _NORMALISED),
     ("Concat DepthToSpace Expand Flatten Gather Identity Pad Reshape Slice SpaceToDepth Squeeze Tile", _SAME),
     ("Transpose Unsqueeze MaxPool GlobalMaxPool LpPool", _SAME),
     ("AveragePool GlobalAveragePool", "quantise its input and its output"),

@@ -84,12 +84,16 @@ def _transposed(stream: StreamGraph, node: onnx.NodeProto) -> int | None:
     return list(order).index(stream.axes[node.input[0]].axis)
 
 
+_TRAILING = ("LayerNormalization", "RMSNormalization")
+"""What goes along an axis and all behind it."""
+
+
 def _along(stream: StreamGraph, node: onnx.NodeProto) -> int | None:
     """Return the axis of time of what works along one other axis."""
     time, rank = stream.axes[node.input[0]], len(stream.shapes[node.input[0]])
-    default = {"Softmax": -1, "LogSoftmax": -1, "LayerNormalization": -1}.get(node.op_type, 0)
+    default = {"Softmax": -1, "LogSoftmax": -1, **dict.fromkeys(_TRAILING, -1)}.get(node.op_type, 0)
     along = int(attributes_of(node).get("axis", default)) % rank  # type: ignore[call-overload]
-    if node.op_type == "LayerNormalization":
+    if node.op_type in _TRAILING:
         return time.axis if time.axis < along else None
     return None if along == time.axis else time.axis
 
@@ -121,7 +125,7 @@ def _reduced(stream: StreamGraph, node: onnx.NodeProto) -> int | None:
     return time.axis if given.get("keepdims", 1) else time.axis - sum(each < time.axis for each in axes)
 
 
-FRAME_RULES = {"Transpose": _transposed, "Softmax": _along, "LogSoftmax": _along, "LayerNormalization": _along,
+FRAME_RULES = {"Transpose": _transposed, "Softmax": _along, "LogSoftmax": _along, **dict.fromkeys(_TRAILING, _along),
                "Split": _along, "Gather": _gathered, "MatMul": _multiplied, "Gemm": _multiplied,
                **dict.fromkeys(("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin"), _reduced)}
 """The axis of time of the results of what computes each frame by itself, by operator; None where it does not."""

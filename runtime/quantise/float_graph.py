@@ -23,7 +23,7 @@ from tilewright.compiler.onnx.faults import check_domains
 from tilewright.compiler.onnx.reader import MAX_TENSOR_BYTES
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.errors import InputError
-from tilewright.runtime.quantise.normalisations import NORMALISING_OPSET, found_apart, put_together
+from tilewright.runtime.quantise.normalisations import found_apart, opset_of, put_together
 from tilewright.runtime.quantise.second_quantisation import (
     Levels,
     fold_weights,
@@ -41,6 +41,7 @@ OPSET = 17
 
 _LEAST_OPSET = 13
 _IR_VERSION = 8  # of OPSET; from 4 on constants need not be inputs
+_NEWER_IR_VERSION = 11  # of opset 23
 _OF_QUANTISATION = ["QDQPropagationTransformer", "DoubleQDQPairsRemover", "WeightBiasQuantization",
                     "EnsureUniqueDQForNodeUnit"]
 """Of a partly quantised model these would move, merge and add quantisation, of weights too."""
@@ -129,7 +130,7 @@ def _with_normalisations(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with normalisations put together that were taken apart, in an opset that has them."""
     found = found_apart(proto)
     if found:
-        proto = _upgrade(proto, NORMALISING_OPSET)
+        proto = _upgrade(proto, opset_of(found))
         put_together(proto.graph, found)
     return proto
 
@@ -139,11 +140,12 @@ def _upgrade(proto: onnx.ModelProto, least: int = _LEAST_OPSET) -> onnx.ModelPro
     opset = next((each.version for each in proto.opset_import if each.domain in ("", "ai.onnx")), OPSET)
     if opset >= least:
         return proto
-    proto.ir_version = max(proto.ir_version, _IR_VERSION)
+    target = max(OPSET, least)
+    proto.ir_version = max(proto.ir_version, _IR_VERSION if target == OPSET else _NEWER_IR_VERSION)
     try:
-        return onnx.version_converter.convert_version(proto, OPSET)
+        return onnx.version_converter.convert_version(proto, target)
     except (RuntimeError, ValueError, onnx.version_converter.ConvertError) as error:
-        raise InputError(f"Model of opset {opset} cannot be converted to opset {OPSET}, which quantisation needs: "
+        raise InputError(f"Model of opset {opset} cannot be converted to opset {target}, which quantisation needs: "
                          f"{first_line(error)}; export it again with that opset, or give --float") from error
 
 

@@ -10,10 +10,15 @@ from tilewright.compiler.onnx.reader import load
 from tilewright.compiler.passes.recognise.normalisations.rebuild import Rebuilt, rebuilt
 from tilewright.compiler.passes.recognise.normalisations.taken_apart import TakenApart
 
-__all__ = ["NORMALISING_OPSET", "found_apart", "put_together"]
+__all__ = ["found_apart", "opset_of", "put_together"]
 
-NORMALISING_OPSET = 17
-"""From which on ONNX has LayerNormalization."""
+_LAYER_OPSET, _ROOT_OPSET = 17, 23
+"""From which on ONNX has LayerNormalization and RMSNormalization."""
+
+
+def opset_of(found: list[tuple[TakenApart, Rebuilt]]) -> int:
+    """Return the first opset that has them all."""
+    return _LAYER_OPSET if all(apart.centred for apart, _ in found) else _ROOT_OPSET
 
 
 def found_apart(proto: onnx.ModelProto) -> list[tuple[TakenApart, Rebuilt]]:
@@ -22,7 +27,9 @@ def found_apart(proto: onnx.ModelProto) -> list[tuple[TakenApart, Rebuilt]]:
     There are none in one that the compiler's reader refuses: compiling it is what tells why.
     """
     kinds = {node.op_type for node in proto.graph.node}
-    if not (kinds & {"ReduceMean", "GlobalAveragePool"} and kinds & {"Sqrt", "Pow"} and "Sub" in kinds):
+    centred = kinds & {"ReduceMean", "GlobalAveragePool"} and kinds & {"Sqrt", "Pow"}
+    lengths = kinds & {"ReduceSum", "ReduceSumSquare"} and kinds & {"Sqrt", "Pow"}
+    if not (centred or lengths or kinds & {"ReduceL2", "LpNormalization"}):
         return []
     try:
         return rebuilt(load(proto.SerializeToString()))
@@ -31,7 +38,7 @@ def found_apart(proto: onnx.ModelProto) -> list[tuple[TakenApart, Rebuilt]]:
 
 
 def put_together(graph: onnx.GraphProto, found: list[tuple[TakenApart, Rebuilt]]) -> None:
-    """Put each into a graph of :data:`NORMALISING_OPSET` or a newer one, in place, where its result was made."""
+    """Put each into a graph of :func:`opset_of` them or a newer one, in place, where its result was made."""
     made = {name for node in graph.node for name in node.output} | {value.name for value in graph.input}
     for apart, new in found:
         if {apart.x, apart.output} <= made:

@@ -47,8 +47,9 @@ def softmaxes(*cases):
     return stack.network("softmaxes")
 
 
+ROOT = {"kind": "RMSNormalization", "zero_point_value": -11}
 NORMS = (((1, 39, 128), 2, norm(128)), ((3, 2, 33), -1, norm(33, low=-20)), ((40, 96), 1, norm(96)),
-         ((3, 200), 1, norm(200, y_scale=0.5)))
+         ((3, 200), 1, norm(200, y_scale=0.5)), ((9, 64), -1, norm(64, **ROOT)))
 CASES = (((1, 65, 4, 13), 1), ((1, 100), 1), ((2, 3, 40), -1), ((1, 33, 1, 7), 1), ((1, 3, 64, 8), 1), ((5, 7, 300), 2))
 
 
@@ -82,7 +83,7 @@ def test_the_host_core_is_a_level_beside_at_most():
 
 
 def test_a_normalisation_is_a_level_beside_the_host_core_s_at_most():
-    network = softmaxes(((1, 400, 128), -1, norm(128)), ((200, 200), -1, norm(200)))
+    network = softmaxes(((1, 400, 128), -1, norm(128)), ((200, 200), -1, norm(200)), ((300, 96), -1, norm(96, **ROOT)))
     inputs = inputs_of(network)
     ours = execute_fast(compile_layers(network, BASE, keep_tensors=True), inputs)
     theirs = run_network(network, inputs)

@@ -43,6 +43,7 @@ CASES: Sequence[Case] = (
     *same("InstanceNormalization", ("x", "ones4", "ramp4")),
     *same("GroupNormalization", ("x", "ones4", "ramp4"), num_groups=2),
     *same("LayerNormalization", ("x", "ones6", "ramp6")),
+    *same("RMSNormalization", ("x", "ones6"), opset=23),
     *same("QuantizeLinear", ("x", "scale", "zero"), "int8"), *same("DequantizeLinear", ("q", "scale", "zero")),
     *same("LookUp", ("q", "table")), *same("PairLookUp", ("q", "q", "pairs"), "int8"),
     *same("SoftmaxOfLevels LogSoftmaxOfLevels", ("q",), scale_value=0.06, axis=1),

@@ -31,7 +31,7 @@ __all__ = ["NORMALISATION_OF_LEVELS", "NormalisationOfLevels"]
 
 _BYTES = ("int8", "uint8")
 _KINDS = {kind: RowNormalisation(kind) for kind in (
-    "InstanceNormalization", "LayerNormalization", "GroupNormalization")}
+    "InstanceNormalization", "LayerNormalization", "GroupNormalization", "RMSNormalization")}
 
 _LONGEST = 1 << 16
 """Elements of a row, so that its sum of squares has 32 bits."""
@@ -58,7 +58,8 @@ _SUMS, _LEVEL, _SPREADING = 4, 34, 90
 class _NormalNumbers:
     """Rows, the axes that count gains, the factor of a row by its spread, gains and offsets in integers.
 
-    With ``factors``, float32 by the variance's level from the lowest, ``factor`` is the index of one of them.
+    With ``factors``, float32 by the variance's level from the lowest, ``factor`` is the index of one of them. ``zero``
+    is taken from each element, whose mean counts if it is ``centred``.
     """
 
     rows: Rows
@@ -67,10 +68,14 @@ class _NormalNumbers:
     factors: np.ndarray | None
     gains: np.ndarray
     offsets: np.ndarray
+    centred: bool
+    zero: int
 
 
 class NormalisationOfLevels(CheckedKernel):
     """The normalisation ``kind`` of ``scale_value`` · x, quantised by ``y_scale`` and ``y_zero_point``.
+
+    RMSNormalization is of ``scale_value`` · (x - ``zero_point_value``), which takes the place of the mean.
 
     ``gains`` and ``shifts`` are its scale and bias, ``low`` is the least level of the result.
 
@@ -95,8 +100,8 @@ class NormalisationOfLevels(CheckedKernel):
         array, numbers = arrays[0], self._numbers(call)
         assert array is not None
         rows = numbers.rows
-        x = rows.split(array.reshape(rows.dims)).astype(np.int64)
-        sums, squares = x.sum(axis=0), (x * x).sum(axis=0)
+        x = rows.split(array.reshape(rows.dims)).astype(np.int64) - numbers.zero
+        sums, squares = x.sum(axis=0) * numbers.centred, (x * x).sum(axis=0)
         spread = (squares * rows.length - sums * sums).astype(np.uint64).astype(np.float32)
         factor = np.asarray(evaluate(numbers.factor, {"spread": spread}))
         if numbers.factors is not None:
@@ -128,7 +133,8 @@ class NormalisationOfLevels(CheckedKernel):
 
         def row(indices: list[str]) -> list[str]:
             def load(inner: list[str]) -> str:
-                return f"const int32_t x = in0[{rows.offset(source, [*indices, *inner])}];"
+                less = f" - ({numbers.zero})" if numbers.zero else ""
+                return f"const int32_t x = in0[{rows.offset(source, [*indices, *inner])}]{less};"
 
             def last(inner: list[str]) -> list[str]:
                 k = rows.offset(tuple(steps), [*indices, *inner])
@@ -146,9 +152,10 @@ class NormalisationOfLevels(CheckedKernel):
                        *(INDENT + line for line in rows.each_element(extreme)), INDENT + "continue;", "}"]
             if numbers.factors is not None:
                 lines, text = [*lines, f"const int32_t place = {text};"], "0"
+            added = ["sum += x;"] if numbers.centred else []
             union = "const union { float value; uint32_t bits; } factor = "
             return ["int32_t sum = 0;", "uint32_t squares = 0;",
-                    *rows.each_element(lambda inner: [load(inner), "sum += x;", "squares += (uint32_t)(x * x);"]),
+                    *rows.each_element(lambda inner: [load(inner), *added, "squares += (uint32_t)(x * x);"]),
                     f"const float spread = (float)(uint64_t)((int64_t)squares * {n} - (int64_t)sum * sum);",
                     *lines, *([f"{union}{{ {text} }};"] if numbers.factors is None else
                               [f"{union}{{ .bits = factors[place] }};", *endless]),
@@ -197,14 +204,17 @@ class NormalisationOfLevels(CheckedKernel):
         if not (np.isfinite(gain).all() and np.isfinite(offset).all() and largest < 2.0**(31 - _NORMAL_BITS)
                 and (np.abs(gain) * largest + np.abs(offset)).max() < _MOST):
             raise Refused(f"{self.op} must have scales, gains and shifts of some 16 bits")
+        centred = _KINDS[kind].centred
         return _NormalNumbers(rows, axes, factor, factors, np.rint(gain).astype(np.int32),
-                              np.rint(offset).astype(np.int32))
+                              np.rint(offset).astype(np.int32), centred,
+                              0 if centred else int(call.attrs["zero_point_value"]))
 
 
 def _computed(call: Call, rows: Rows, scale: float) -> tuple[Expression, None, float]:
     """Return a row's factor by its spread, and a bound of normalised numbers: the root of the row's length."""
     epsilon = float(attribute(call, "epsilon", 1e-5))
-    extra = epsilon / scale**2 * rows.length**2 if epsilon > 0 else 0.0
+    # Less than the least would show only where all elements are equal, and there any will do.
+    extra = max(epsilon / scale**2 * rows.length**2, _SMALLEST**2) if epsilon > 0 else 0.0
     if not _SMALLEST**2 <= extra < _MOST**2:
         raise Refused(f"{call.kernel} must have an epsilon that counts beside its scale, not {epsilon}")
     return 1.0 / sqrt(_SPREAD + float(np.float32(extra))), None, math.sqrt(rows.length)

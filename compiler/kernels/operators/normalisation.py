@@ -48,7 +48,8 @@ class RowNormalisation(CheckedKernel):
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, with the mean and variance of each row.
 
     ``InstanceNormalization``: a row is a channel's image. ``LayerNormalization``: it runs along the last axes.
-    ``GroupNormalization`` (opset 21): it is the images of a group of channels.
+    ``GroupNormalization`` (opset 21): it is the images of a group of channels. ``RMSNormalization`` is that of layers
+    with 0 in place of the mean, and without a bias.
     """
 
     limits = "float32; between quantisations in integers within one level, also where an exporter took it apart"
@@ -56,14 +57,15 @@ class RowNormalisation(CheckedKernel):
 
     def __init__(self, op: str) -> None:
         self.op = op
+        self.centred = op != "RMSNormalization"
 
     def result(self, call: Call) -> tuple[str, Dims]:
-        at_most(call, 3)
+        at_most(call, 3 if self.centred else 2)
         source = required(call, 0, FLOAT)
         dims = source.dims
         rows, axes = self.rows_of(call)
         expected = tuple(rows.dims[axis] for axis in axes)
-        for position in (1, 2):
+        for position in (1, 2) if self.centred else (1,):
             vector = required(call, position, FLOAT) if position == 1 or self.op != "LayerNormalization" else \
                 optional(call, position, FLOAT)
             if vector is not None and math.prod(vector.dims) != math.prod(expected):
@@ -78,7 +80,7 @@ class RowNormalisation(CheckedKernel):
         split = rows.split(array.reshape(rows.dims))
         count = np.float32(rows.length)
         total = np.zeros(rows.count, np.float32)
-        for x in split:
+        for x in split if self.centred else ():
             total = evaluate(_SUM, {"total": total, "x": x})
         mean = total / count
         squares = np.zeros(rows.count, np.float32)
@@ -119,8 +121,10 @@ class RowNormalisation(CheckedKernel):
                 return [load(inner), *vectors, *lines, f"out[{rows.offset(out, [*indices, *inner])}] = {text};"]
 
             deviation = c_lines(self._deviation(call, rows))[1]
-            return ["float total = 0.0f;", *rows.each_element(adds), f"const float mean = total / {rows.length}.0f;",
-                    "float squares = 0.0f;", *rows.each_element(squares), f"const float deviation = {deviation};",
+            means = ["float total = 0.0f;", *rows.each_element(adds), f"const float mean = total / {rows.length}.0f;"]
+            return [*(means if self.centred else ["const float mean = 0.0f;"]),
+                    "float squares = 0.0f;", *rows.each_element(squares),
+                    f"const float deviation = {deviation};",
                     *rows.each_element(last)]
 
         return rows.each_row(row)
@@ -150,7 +154,7 @@ class RowNormalisation(CheckedKernel):
         """Return the rows, and the axes along which scale and bias lie; of groups the channels are two axes."""
         dims = call.inputs[0].dims
         match self.op:
-            case "LayerNormalization":
+            case "LayerNormalization" | "RMSNormalization":
                 along = tuple(range(axis_of(attribute(call, "axis", -1), len(dims)), len(dims)))
                 return Rows(dims, along), along
             case "GroupNormalization":
@@ -317,5 +321,5 @@ KERNELS = (
     BatchNormalisation("BatchNormalization", _batch_normalisation, [FLOAT], inputs=(5, 5), exactness="relative 1e-5",
                        limits="float32, inference only"),
     RowNormalisation("InstanceNormalization"), RowNormalisation("LayerNormalization"),
-    RowNormalisation("GroupNormalization"), LocalResponse(), LpNormalization(),
+    RowNormalisation("GroupNormalization"), RowNormalisation("RMSNormalization"), LocalResponse(), LpNormalization(),
 )

@@ -122,14 +122,15 @@ def _norm(call: Call, rows: Rows) -> RowNorm | str:
     attrs = call.attrs
     if (call.inputs[0].dtype, call.output.dtype) != ("int8", "int8"):
         return "the row unit leaves levels of its input's type"
-    if attrs["kind"] != "LayerNormalization" or "factors" in attrs:
+    if attrs["kind"] not in ("LayerNormalization", "RMSNormalization") or "factors" in attrs:
         return "the row unit takes normalisations along the last axis whose variance is not quantised"
     if rows.length < LEAST_NORM_ROW:
         return f"the row unit normalises rows of {LEAST_NORM_ROW} elements and more, and these have {rows.length}"
     gains, shifts = (np.array(attrs[name], np.float64) / attrs["y_scale"] for name in ("gains", "shifts"))
     try:
         return RowNorm.of(gains.tolist(), shifts.tolist(), attrs.get("epsilon", 1e-5) / attrs["scale_value"]**2,
-                          zero_point=attrs["y_zero_point"], low=max(-128, int(attrs.get("low", -128))))
+                          zero_point=attrs["y_zero_point"], low=max(-128, int(attrs.get("low", -128))),
+                          about=attrs["zero_point_value"] if attrs["kind"] == "RMSNormalization" else None)
     except NormRefused as error:
         return f"the row unit needs {error}"
 

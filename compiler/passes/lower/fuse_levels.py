@@ -1,8 +1,8 @@
 """Softmax and normalisations of quantised tensors become operators of the host core that compute with the levels.
 
 ``Softmax(DequantizeLinear(x))``, with a QuantizeLinear behind it or without one, ``LRN`` between the two, and
-InstanceNormalization, LayerNormalization and GroupNormalization, with constant parameters and perhaps a Relu behind
-them; what their kernels refuse stays float. ArgMax and ArgMin of levels are those of what the levels stand for.
+normalisations of instances, layers, groups and by the root mean square, with constant parameters and perhaps a Relu
+behind them; what their kernels refuse stays float. ArgMax and ArgMin of levels are those of what the levels stand for.
 """
 
 from dataclasses import replace
@@ -31,7 +31,7 @@ __all__ = ["FuseLevels"]
 _BYTES = ("int8", "uint8")
 _OF_LEVELS: dict[str, type[CoreOperator]] = {
     "Softmax": CoreSoftmax, "LogSoftmax": CoreLogSoftmax, "LRN": CoreResponse}
-_NORMALISATIONS = ("InstanceNormalization", "LayerNormalization", "GroupNormalization")
+_NORMALISATIONS = ("InstanceNormalization", "LayerNormalization", "GroupNormalization", "RMSNormalization")
 """By ONNX's name; none of them has a class of its own but Softmax."""
 
 _POSITIONS = ("ArgMax", "ArgMin")

@@ -1,4 +1,4 @@
-"""Normalisations that were taken apart become LayerNormalization or InstanceNormalization again.
+"""Normalisations that were taken apart become LayerNormalization, InstanceNormalization or RMSNormalization again.
 
 What is normalised along other axes than the last ones is transposed there and back.
 """
@@ -26,7 +26,7 @@ class Rebuilt:
         self._found = found
         self._names = tuple(name for node in found.nodes for name in node.onnx_nodes)
         rank = len(shape)
-        if rank > 2 and found.axes == tuple(range(2, rank)) and self._by_channel(found):
+        if found.centred and rank > 2 and found.axes == tuple(range(2, rank)) and self._by_channel(found):
             self._instances(shape)
             return
         kept = tuple(axis for axis in range(rank) if axis not in found.axes)
@@ -36,7 +36,8 @@ class Rebuilt:
         extents = tuple(shape[axis] for axis in found.axes)
         vectors = [np.broadcast_to(each, [extent if axis in found.axes else 1 for axis, extent in enumerate(shape)]
                                    ).transpose(order).reshape(extents) for each in (found.gain, found.shift)]
-        x = self._normalised("LayerNormalization", {"axis": len(kept) - rank, "epsilon": found.epsilon}, x, vectors,
+        op = "LayerNormalization" if found.centred else "RMSNormalization"
+        x = self._normalised(op, {"axis": len(kept) - rank, "epsilon": found.epsilon}, x, vectors,
                              moved)
         self._transposed(x, tuple(int(axis) for axis in np.argsort(order)), shape)
         self.nodes[-1] = self.nodes[-1].with_(output=found.output)
@@ -56,9 +57,9 @@ class Rebuilt:
 
     def _normalised(self, op: str, attributes: dict[str, object], x: str, vectors: list[np.ndarray],
                     shape: tuple[int, ...]) -> str:
-        names = (f"{self._found.output}:gain", f"{self._found.output}:shift")
+        names = (f"{self._found.output}:gain", f"{self._found.output}:shift")[:1 + self._found.centred]
         self.constants |= {name: np.ascontiguousarray(each, np.float32)
-                           for name, each in zip(names, vectors, strict=True)}
+                           for name, each in zip(names, vectors, strict=False)}
         return self._add(onnx_operator(op, attributes), (x, *names), shape)
 
     def _add(self, operator: OnnxOperator, inputs: tuple[str, ...], shape: tuple[int, ...]) -> str:

@@ -1,9 +1,10 @@
 """Means, differences from them, variances and deviations of rows, recognised in a graph of floats.
 
-A tensor may be transposed between any two steps, so what is found says how its axes lie in the tensor that the rows
-are of.
+Mean squares stand for variances too, of rows that are not centred, and so does the square of a row's length. A tensor
+may be transposed between any two steps, so what is found says how its axes lie in the tensor that the rows are of.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -12,11 +13,16 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxAdd,
     OnnxArithmetic,
+    OnnxClip,
     OnnxDiv,
+    OnnxExpand,
     OnnxGlobalAveragePool,
+    OnnxMax,
     OnnxMul,
+    OnnxOperator,
     OnnxPow,
     OnnxReduceMean,
+    OnnxReduction,
     OnnxSub,
     OnnxTranspose,
 )
@@ -28,13 +34,16 @@ __all__ = [
 
 _Perm = tuple[int, ...]
 
+_LEAST_SQUARE = 1e-10
+"""To which a sum of squares that is no less may as well be added: only rows of zeros show it."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowStatistics:
     """Values of a tensor that belong to the rows of ``x`` along ``axes``.
 
     Axis i of the tensor lies along axis ``perm[i]`` of x. Of variances, ``factor`` and ``epsilon`` are those in
-    factor · variance + epsilon.
+    factor · variance + epsilon; the variance is about 0 if it is not ``centred``.
     """
 
     x: str
@@ -42,10 +51,12 @@ class RowStatistics:
     perm: _Perm
     factor: float = 1.0
     epsilon: float = 0.0
+    centred: bool = True
 
     def of_same(self, other: "RowStatistics | None") -> bool:
         """Tell whether another tensor is of the same rows, and lies in the same way."""
-        return other is not None and (self.x, self.axes, self.perm) == (other.x, other.axes, other.perm)
+        return other is not None and (self.x, self.axes, self.perm, self.centred) == (
+            other.x, other.axes, other.perm, other.centred)
 
     def transposed(self, perm: _Perm) -> "RowStatistics":
         """Return what the transposed tensor tells."""
@@ -94,7 +105,7 @@ def centred(graph: Graph, name: str) -> RowStatistics | None:
 
 def deviation(graph: Graph, name: str) -> RowStatistics | None:
     """Return the rows whose deviation a tensor is: a square root, or a power of a half."""
-    return _powered(graph, name, "Sqrt", 0.5)
+    return _powered(graph, name, "Sqrt", 0.5) or _length(graph, name)
 
 
 def reciprocal(graph: Graph, name: str) -> RowStatistics | None:
@@ -127,8 +138,11 @@ def _powered(graph: Graph, name: str, op: str, exponent: float) -> RowStatistics
 
 
 def _padded(graph: Graph, name: str) -> RowStatistics | None:
-    """Return the rows whose variance plus a constant a tensor is."""
+    """Return the rows whose variance plus a constant a tensor is, or no less than a small one."""
     made, outer = untransposed(graph, name)
+    bounded, least = _bounded(graph, made)
+    if least is not None and least <= _LEAST_SQUARE and (rows := variance(graph, bounded)) is not None:
+        return replace(rows, epsilon=least).transposed(outer)
     for other, constant in operands(graph.producer(made), OnnxAdd):
         epsilon = number(graph, constant)
         rows = variance(graph, other) if epsilon else None
@@ -147,17 +161,90 @@ def variance(graph: Graph, name: str) -> RowStatistics | None:
         if rows is not None and value and node is not None:
             factor = value if isinstance(node.operator, OnnxMul) else 1 / value
             return replace(rows, factor=rows.factor * factor).transposed(outer)
+    return _of_squares(graph, made, node, outer)
+
+
+def _of_squares(graph: Graph, made: str, node: Node | None, outer: _Perm) -> RowStatistics | None:
+    """Return the rows of whose squares a tensor tells the mean or the sum, about their own mean or 0."""
     squares = mean(graph, made)
     if squares is not None:
         first, second = (centred(graph, each) for each in _squared(graph, squares.x))
         if first is None or not first.of_same(second) or \
                 first.axes != frozenset(first.perm[axis] for axis in squares.axes):
-            return None
+            about = _about_zero(graph, squares, *_squared(graph, squares.x))
+            return about.transposed(outer) if about is not None else None
         return first.transposed(_composed(squares.perm, outer))
+    if (sums := _summed_squares(graph, node)) is not None:
+        return sums.transposed(outer)
     for left, right in operands(node, OnnxSub):
         if (rows := _less_square(graph, left, right)) is not None:
             return rows.transposed(outer)
     return None
+
+
+def _about_zero(graph: Graph, of: RowStatistics, left: str, right: str) -> RowStatistics | None:
+    """Return the rows of whose squares ``of`` tells, where both factors of these are one tensor."""
+    sources = {untransposed(graph, each) for each in (left, right)}
+    x, perm = sources.pop()
+    if sources or not perm:
+        return None
+    return replace(of, x=x, axes=frozenset(perm[axis] for axis in of.axes), perm=_composed(perm, of.perm),
+                   centred=False)
+
+
+def _summed_squares(graph: Graph, node: Node | None) -> RowStatistics | None:
+    """Return the rows whose squares a node adds up: their mean square times their length."""
+    if node is None or not isinstance(node.operator, OnnxOperator) or node.op not in ("ReduceSum", "ReduceSumSquare"):
+        return None
+    rows = _reduced(graph, node)
+    if rows is None or node.op == "ReduceSumSquare":
+        return rows
+    return _about_zero(graph, rows, *_squared(graph, rows.x))
+
+
+def _length(graph: Graph, name: str) -> RowStatistics | None:
+    """Return the rows whose length a tensor is, perhaps no less than a constant, and repeated along them."""
+    made, outer = untransposed(graph, name)
+    made, least = _bounded(graph, made)
+    node = graph.producer(made)
+    if node is not None and node.op == "ReduceL2" and isinstance(node.operator, OnnxReduction):
+        rows = _reduced(graph, node)
+    else:
+        rows = _powered(graph, made, "Sqrt", 0.5) if least is not None else None
+        rows = rows if rows is not None and not rows.centred and not rows.epsilon else None
+    if rows is None or (least is not None and least**2 > _LEAST_SQUARE):
+        return None
+    return replace(rows, epsilon=(least or 0.0)**2).transposed(outer)
+
+
+def _reduced(graph: Graph, node: Node) -> RowStatistics | None:
+    """Return the rows that a reduction goes along, as those of sums of squares about 0."""
+    axes = reduced_axes(graph, node, node.operator) if isinstance(node.operator, OnnxReduction) \
+        and node.operator.keepdims else None
+    x, perm = untransposed(graph, node.inputs[0])
+    shape = graph.tensors[node.inputs[0]].shape if node.inputs[0] in graph.tensors else None
+    if not axes or shape is None:
+        return None
+    return RowStatistics(x, frozenset(perm[axis] for axis in axes), perm, math.prod(shape[axis] for axis in axes),
+                         centred=False)
+
+
+def _bounded(graph: Graph, name: str) -> tuple[str, float | None]:
+    """Return what a tensor is no less than a constant of, and that constant; itself and None where there is none.
+
+    An Expand, which repeats what a quotient would repeat itself, is looked through.
+    """
+    node = graph.producer(name)
+    if node is not None and isinstance(node.operator, OnnxExpand):
+        name, node = node.inputs[0], graph.producer(node.inputs[0])
+    if node is not None and isinstance(node.operator, OnnxClip) and "".join(node.inputs[2:3]) == "":
+        least = number(graph, node.inputs[1]) if len(node.inputs) > 1 else node.operator.attributes.get("min")
+        return (node.inputs[0], float(least)) if least is not None and least > 0 else (name, None)
+    if node is not None and isinstance(node.operator, OnnxMax) and len(node.inputs) == 2:
+        for other, constant in (node.inputs, reversed(node.inputs)):
+            if (least := number(graph, constant)) is not None and least > 0:
+                return other, least
+    return name, None
 
 
 def _less_square(graph: Graph, squares: str, square: str) -> RowStatistics | None:

@@ -4,7 +4,8 @@
 
 The quotient may be a product with a reciprocal or a power. Squares may be a power or a product, of the same difference
 or of a second one, or their mean stands less the mean's square. TensorFlow's form, x · r + (shift - mean(x) · r) with
-r = gain / √…, is found too. Transpositions may stand anywhere in between, as ONNX Runtime's optimiser leaves them.
+r = gain / √…, is found too, and so is the quotient without a mean, of RMS and L2 normalisation. Transpositions may
+stand anywhere in between, as ONNX Runtime's optimiser leaves them.
 Sources: symbolic_opset9.py of PyTorch (layer_norm, var_mean), tf.nn.moments, tf.nn.batch_normalization, and
 flax.linen.normalization.
 """
@@ -17,7 +18,7 @@ import numpy as np
 
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxAdd, OnnxArithmetic, OnnxDiv, OnnxMul, OnnxSub
+from tilewright.compiler.graph.onnx_operators import OnnxAdd, OnnxArithmetic, OnnxDiv, OnnxMul, OnnxOperator, OnnxSub
 from tilewright.compiler.passes.recognise.normalisations.statistics import (
     RowStatistics,
     centred,
@@ -29,6 +30,9 @@ from tilewright.compiler.passes.recognise.normalisations.statistics import (
 )
 
 __all__ = ["TakenApart", "normalisations"]
+
+_NO_EPSILON = 1e-24
+"""Of rows about 0 that have none: it keeps rows of zeros, and is less than a float32 shows beside any others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +47,8 @@ class TakenApart:
         float64, of as many dimensions as the result, with an extent of 1 along all axes along which they are the same.
     nodes
         All that compute it, in order.
+    centred
+        0 takes the place of the mean if not; then there is no shift.
     """
 
     x: str
@@ -52,6 +58,7 @@ class TakenApart:
     epsilon: float
     gain: np.ndarray
     shift: np.ndarray
+    centred: bool = True
     nodes: tuple[Node, ...] = ()
 
     def shape(self, graph: Graph) -> tuple[int, ...]:
@@ -64,9 +71,12 @@ def normalisations(graph: Graph) -> Iterator[TakenApart]:
     """Yield each of them, with the products and sums behind it that are its gain and shift."""
     taken: set[str] = set()
     for node in graph.nodes:
-        if node.output in taken or not isinstance(node.operator, OnnxArithmetic):
+        if node.output in taken:
             continue
-        found = _normal(graph, node) or _as_tensorflow(graph, node)
+        if isinstance(node.operator, OnnxArithmetic):
+            found = _normal(graph, node) or _as_tensorflow(graph, node)
+        else:
+            found = _of_length_one(graph, node)
         if found is not None:
             found = _with_affine(graph, found)
             nodes = _between(graph, found)
@@ -78,11 +88,10 @@ def _normal(graph: Graph, node: Node) -> TakenApart | None:
     """Return what a quotient, or a product with a reciprocal, normalises."""
     for difference, other in operands(node, OnnxDiv, OnnxMul):
         rows = centred(graph, difference)
-        if rows is None:
-            continue
         by, gain = (deviation(graph, other), np.ones(())) if isinstance(node.operator, OnnxDiv) else \
             _gained(graph, other)
-        if by is not None and rows.of_same(by) and (found := _found(graph, node.output, by)) is not None:
+        if by is not None and (by.of_same(rows) if by.centred else untransposed(graph, difference) == (by.x, by.perm)) \
+                and (found := _found(graph, node.output, by)) is not None:
             return _scaled(graph, found, node.output, gain, np.zeros(()))
     return None
 
@@ -92,7 +101,7 @@ def _as_tensorflow(graph: Graph, node: Node) -> TakenApart | None:
     for product, rest in operands(node, OnnxAdd, OnnxSub):
         for x, factor in operands(graph.producer(product), OnnxMul):
             by, gain = _gained(graph, factor)
-            if by is None or untransposed(graph, x) != (by.x, by.perm):
+            if by is None or not by.centred or untransposed(graph, x) != (by.x, by.perm):
                 continue
             if isinstance(node.operator, OnnxSub):
                 shift = np.zeros(()) if _is_mean_times(graph, rest, by, factor) else None
@@ -154,11 +163,27 @@ def _with_affine(graph: Graph, found: TakenApart) -> TakenApart:
 def _found(graph: Graph, output: str, by: RowStatistics) -> TakenApart | None:
     """Return a normalisation without gain and shift; None where nothing keeps it from dividing by zero."""
     shape = graph.tensors[by.x].shape
-    if shape is None or not math.prod(shape) or not (by.epsilon > 0 and by.factor > 0):
+    epsilon = by.epsilon if by.centred else max(by.epsilon, _NO_EPSILON)
+    if shape is None or not math.prod(shape) or not (epsilon > 0 and by.factor > 0):
         return None
     ones = np.ones((1,) * len(shape))
     axes = tuple(axis for axis, inner in enumerate(by.perm) if inner in by.axes)
-    return TakenApart(by.x, by.perm, output, axes, by.epsilon / by.factor, ones / math.sqrt(by.factor), ones * 0)
+    return TakenApart(by.x, by.perm, output, axes, epsilon / by.factor, ones / math.sqrt(by.factor), ones * 0,
+                      by.centred)
+
+
+def _of_length_one(graph: Graph, node: Node) -> TakenApart | None:
+    """Return what an LpNormalization of order 2 normalises: it divides by a row's length, and leaves rows of zeros."""
+    if node.op != "LpNormalization" or not isinstance(node.operator, OnnxOperator) \
+            or node.operator.attributes.get("p", 2) != 2:
+        return None
+    x, perm = untransposed(graph, node.inputs[0])
+    shape = graph.tensors[x].shape if x in graph.tensors else None
+    axis = int(node.operator.attributes.get("axis", -1))
+    if shape is None or not -len(perm) <= axis < len(perm):
+        return None
+    by = RowStatistics(x, frozenset((perm[axis],)), perm, shape[perm[axis]], centred=False)
+    return _found(graph, node.output, by)
 
 
 def _scaled(graph: Graph, found: TakenApart, output: str, gain: np.ndarray, shift: np.ndarray) -> TakenApart | None:
@@ -176,8 +201,10 @@ def _scaled(graph: Graph, found: TakenApart, output: str, gain: np.ndarray, shif
             return None
         values.append(each)
     new = found.gain * values[0], found.shift * values[0] + values[1]
+    if not found.centred and new[1].any():
+        return None
     varying = {axis for each in new for axis, extent in enumerate(each.shape) if extent > 1}
-    instances = len(shape) > 2 and found.axes == tuple(range(2, len(shape)))
+    instances = found.centred and len(shape) > 2 and found.axes == tuple(range(2, len(shape)))
     if not (varying <= set(found.axes) or (instances and varying <= {1})):
         return None
     return replace(found, output=output, gain=new[0], shift=new[1])

@@ -13,18 +13,19 @@ SHAPE = (1, 6, 5, 7)
 def attributes(kind, count, **changes):
     rng = np.random.default_rng(count)
     return {"kind": kind, "scale_value": 0.05, "y_scale": 0.03, "y_zero_point": -7, "epsilon": 1e-3, "axis": -1,
-            "num_groups": 2, "gains": rng.uniform(-1.5, 1.5, count).tolist(),
+            "num_groups": 2, "zero_point_value": 9, "gains": rng.uniform(-1.5, 1.5, count).tolist(),
             "shifts": rng.uniform(-1, 1, count).tolist(), **changes}
 
 
 def exact(x, attrs):
     real = x.astype(np.float64) * attrs["scale_value"]
     kind, (batch, channels, *rest) = attrs["kind"], x.shape
-    along = {"InstanceNormalization": (2, 3), "LayerNormalization": (3,), "GroupNormalization": (2, 3, 4)}[kind]
+    along = {"InstanceNormalization": (2, 3), "GroupNormalization": (2, 3, 4)}.get(kind, (3,))
     rows = real.reshape(batch, attrs["num_groups"], -1, *rest) if kind == "GroupNormalization" else real
-    mean = rows.mean(axis=along, keepdims=True)
+    mean = attrs["zero_point_value"] * attrs["scale_value"] if kind == "RMSNormalization" else \
+        rows.mean(axis=along, keepdims=True)
     normal = (rows - mean) / np.sqrt(((rows - mean)**2).mean(axis=along, keepdims=True) + attrs["epsilon"])
-    shape = (-1,) if kind == "LayerNormalization" else (channels, 1, 1)
+    shape = (-1,) if along == (3,) else (channels, 1, 1)
     y = normal.reshape(x.shape) * np.reshape(attrs["gains"], shape) + np.reshape(attrs["shifts"], shape)
     bounds = np.iinfo(x.dtype)
     low = max(attrs.get("low", bounds.min), bounds.min)
@@ -32,11 +33,11 @@ def exact(x, attrs):
 
 
 @pytest.mark.parametrize(("kind", "count"), [
-    ("InstanceNormalization", 6), ("LayerNormalization", 7), ("GroupNormalization", 6)])
+    ("InstanceNormalization", 6), ("LayerNormalization", 7), ("GroupNormalization", 6), ("RMSNormalization", 7)])
 def test_results_are_within_a_level_of_those_of_the_numbers(kind, count):
     rng, cases = np.random.default_rng(6), []
     for changes in ({}, {"low": -7}, {"scale_value": 2.0}, {"scale_value": 0.001, "epsilon": 1e-5}, {"y_scale": 0.3},
-                    {"epsilon": 4.0}):
+                    {"epsilon": 4.0}, {"scale_value": 1e9}):
         attrs = attributes(kind, count, **changes)
         x = rng.integers(-128, 128, SHAPE, np.int8)
         x[:, 0] = 5     # no variance
@@ -53,7 +54,7 @@ def test_results_are_within_a_level_of_those_of_the_numbers(kind, count):
 
 
 @pytest.mark.parametrize("changes", [{"kind": "LRN"}, {"epsilon": 0.0}, {"scale_value": -1.0}, {"y_scale": 1e-9},
-                                     {"gains": [1.0]}, {"gains": [float("nan")] * 6}, {"scale_value": 1e9}])
+                                     {"gains": [1.0]}, {"gains": [float("nan")] * 6}])
 def test_what_has_no_such_integers_is_refused(changes):
     x = np.zeros(SHAPE, np.int8)
     attrs = {**attributes("InstanceNormalization", 6), **changes}

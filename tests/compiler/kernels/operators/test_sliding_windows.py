@@ -165,6 +165,7 @@ def test_normalisations_are_onnx_runtimes():
             arrays = [normal(*dims), normal(*dims[1:]), normal(*dims[1:])]
             cases.append(check("LayerNormalization", arrays, {"axis": 1}))
         cases.append(check("LayerNormalization", [normal(*dims), normal(dims[-1])]))
+        cases.append(check("RMSNormalization", [normal(*dims), normal(dims[-1])], opset=23))
         cases.append(check("LpNormalization", [normal(*dims)], {"axis": 1, "p": 1}))
         cases.append(check("LpNormalization", [normal(*dims)]))
     cases.append(check("GroupNormalization", [normal(2, 6, 5, 4), normal(6), normal(6)], {"num_groups": 3}))

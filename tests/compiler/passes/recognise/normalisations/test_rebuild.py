@@ -119,3 +119,67 @@ def test_before_quantisation_a_float_model_gets_the_operator_back(form, opset, t
     feed = {model.inputs[0].name: np.random.default_rng(1).standard_normal((1, 3, 6, 5)).astype(np.float32)}
     (wanted,), (found,) = (session(each.SerializeToString()).run(None, feed) for each in (proto, prepared))
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def about_zero(model, form, x, count):
+    """Return a tensor divided along its last axis by its root mean square or its length, in the form of an exporter."""
+    def node(op, *inputs, **attributes):
+        return model.node(op, list(inputs), f"about{len(model.nodes)}", **attributes)
+
+    def number(value):
+        return model.constant(np.float32(value))
+
+    gain = model.constant(np.linspace(0.5, 1.5, count).astype(np.float32))
+    square = node("Pow", x, number(2)) if form in ("hugging face", "torch") else node("Mul", x, x)
+    mean = node("ReduceMean", square, axes=[-1])
+    match form:
+        case "hugging face":
+            root = node("Sqrt", node("Add", mean, number(1e-6)))
+            return node("Mul", gain, node("Mul", x, node("Div", number(1), root)))
+        case "torch":
+            return node("Mul", node("Div", x, node("Sqrt", node("Add", mean, number(1e-6)))), gain)
+        case "reciprocal":
+            return node("Mul", node("Mul", x, node("Reciprocal", node("Sqrt", node("Add", number(1e-6), mean)))), gain)
+        case "length":
+            return node("LpNormalization", x, axis=-1)
+        case "clipped length":
+            return node("Div", x, node("Clip", node("ReduceL2", x, axes=[-1]), number(1e-12), ""))
+    root = node("Sqrt", node("Max", node("ReduceSumSquare", x, axes=[-1]), number(1e-12)))
+    return node("Mul", x, node("Reciprocal", root))
+
+
+ABOUT_ZERO = ("hugging face", "torch", "reciprocal", "length", "clipped length", "tensorflow's length")
+
+
+@pytest.mark.parametrize("form", ABOUT_ZERO)
+def test_the_root_mean_square_and_the_length_of_a_row_normalise_levels(form):
+    model = ModelBuilder("qdq", seed=8)
+    x = model.conv(model.input((1, 3, 6, 40)), 8, kernel=1)
+    out = model.value(x.shape, np.float32(1 / 40 if "length" not in form else 1 / 200))
+    model.quantised(about_zero(model, form, model.dequantised(x), 40), out)
+    assert on_core(assert_layers(model.finish(model.conv(out, 4, kernel=1)))) == ["NormalisationOfLevels"]
+
+
+def test_a_length_that_is_bounded_within_what_levels_show_stays_as_it_is():
+    model = ModelBuilder("qdq", seed=9)
+    x = model.conv(model.input((1, 3, 6, 40)), 8, kernel=1)
+    real, out = model.dequantised(x), model.value(x.shape, np.float32(1 / 200))
+    length = model.node("ReduceL2", [real], "length", axes=[-1])
+    bounded = model.node("Clip", [length, model.constant(np.float32(3)), ""], "bounded")
+    model.quantised(model.node("Div", [real, bounded], "quotient"), out)
+    assert "NormalisationOfLevels" not in on_core(assert_layers(model.finish(out)))
+
+
+@pytest.mark.parametrize("form", ABOUT_ZERO)
+def test_before_quantisation_a_float_model_gets_the_root_mean_square_back(form, tmp_path):
+    model = FloatBuilder("qdq", seed=7)
+    x = model.conv(model.input((1, 3, 6, 40)), 12, kernel=1)
+    out = model.value(x.shape, np.float32(1))
+    model.quantised(about_zero(model, form, x.name, 40), out)
+    model.output(model.conv(out, 4, kernel=1))
+    onnx.save(model.proto(), tmp_path / "net.onnx")
+    prepared = prepare(read_model(tmp_path / "net.onnx")).proto
+    assert [node.op_type for node in prepared.graph.node] == ["Conv", "RMSNormalization", "Conv"]
+    feed = {model.inputs[0].name: np.random.default_rng(1).standard_normal((1, 3, 6, 40)).astype(np.float32)}
+    (wanted,), (found,) = (session(each.SerializeToString()).run(None, feed) for each in (model.proto(), prepared))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
