@@ -81,10 +81,9 @@ class Requantisation:
 class Residual:
     """Addition of another tensor to the layer's own requantised value.
 
-    a is the layer's own value and b the residual: ``scale_a`` is float32(own scale / output scale),
-    ``scale_b`` float32(residual scale / output scale). ONNX Runtime's sum is not symmetric (it rounds the second
-    operand's product by itself and fuses the first's): own value and residual are its first and second operand, in
-    this order, unless the two orders agree on all pairs of int8 values.
+    a is the first operand and b the second: ``scale_a`` is float32(its scale / output scale), ``scale_b`` likewise.
+    ONNX Runtime's sum is not symmetric: it rounds the second operand's product by itself and fuses the first's. The
+    layer's own value is the first, the residual the second, and the other way round with ``own_second``.
 
     All values and zero points are int8. With ``unsigned`` the model's were uint8, 128 more each.
     """
@@ -98,6 +97,7 @@ class Residual:
     low: int = -128
     high: int = 127
     unsigned: bool = False
+    own_second: bool = False
 
     @property
     def settings(self) -> ResidualSettings:

@@ -227,6 +227,7 @@ def residual_table(residual: Residual) -> np.ndarray:
     partial = _multiply_add(values, residual.scale_b, offset)  # (256,)
     total = _multiply_add(values[:, None], residual.scale_a, partial)  # (256, 256)
     table = np.clip(np.rint(total) - bias, residual.low, residual.high).astype(np.int8)
+    table = np.ascontiguousarray(table.T) if residual.own_second else table
     table.setflags(write=False)
     return table
 

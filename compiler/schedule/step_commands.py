@@ -428,7 +428,7 @@ def _residual_settings(layer: Layer) -> Iterator[Draft]:
     yield Draft("act", "set_residual_offset", {
         "offset_mantissa": settings.offset_mantissa, "offset_shift": settings.offset_shift,
         "offset_negative": int(settings.offset_negative), "residual_low": settings.low,
-        "residual_high": settings.high, "unsigned": int(settings.unsigned), "own_second": 0})
+        "residual_high": settings.high, "unsigned": int(settings.unsigned), "own_second": int(add.own_second)})
 
 
 # ---- store

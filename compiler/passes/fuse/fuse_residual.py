@@ -18,11 +18,11 @@ __all__ = ["FuseResidual", "FuseResidualBehindTable"]
 
 
 class FuseResidual(Pass):
-    """Replace ``QAdd(op(x), r)``, and ``QAdd(r, op(x))`` where that is the same, by ``op(x)`` with a residual.
+    """Replace ``QAdd(op(x), r)`` and ``QAdd(r, op(x))`` by ``op(x)`` with a residual.
 
-    ONNX Runtime's addition rounds its two operands differently, and the datapath's first operand is the
-    layer's own value. So the operands change places only if no pair of int8 values shows it. An addition that
-    nothing can take becomes a QPass of its first operand.
+    ONNX Runtime's addition rounds its two operands differently. So the operands change places only if no pair of int8
+    values shows it; else the layer's own value is the second. An addition that nothing can take becomes a QPass of its
+    first operand.
 
     The new layer stands at the place of the addition, behind both operands.
     """
@@ -43,8 +43,8 @@ class FuseResidual(Pass):
         residual = _residual(graph, add, operator)
         if (taker := _taker(graph, first)) is not None:
             return graph.replaced((*taker, add), _joined(taker[0], add, operator, residual))
-        if (taker := _taker(graph, second)) is not None and (swapped := _swapped(residual, first)) is not None:
-            return graph.replaced((*taker, add), _joined(taker[0], add, operator, swapped))
+        if (taker := _taker(graph, second)) is not None:
+            return graph.replaced((*taker, add), _joined(taker[0], add, operator, _swapped(residual, first)))
         alone = Node(QPass(residual=residual, exact=operator.exact), (first, second), add.output, add.onnx_nodes)
         return graph.replaced((add,), alone)
 
@@ -70,7 +70,7 @@ class FuseResidualBehindTable(Pass):
         for value, joined in ((first, residual), (second, _swapped(residual, first))):
             taker = _taker(graph, value)
             own = None if taker is None else taker[0]
-            if joined is not None and taker is not None and own is not None and isinstance(own.operator, OneLayer) \
+            if taker is not None and own is not None and isinstance(own.operator, OneLayer) \
                     and own.operator.table is not None and own.operator.stage is None and own.operator.pool is None:
                 assert isinstance(add.operator, QPass)
                 operator = replace(own.operator, residual=joined, table_first=True,
@@ -81,11 +81,12 @@ class FuseResidualBehindTable(Pass):
         return graph
 
 
-def _swapped(residual: Residual, first: str) -> Residual | None:
-    """Return the addition of ``first`` to the second operand, if no pair of int8 values shows the difference."""
+def _swapped(residual: Residual, first: str) -> Residual:
+    """Return the addition of ``first`` to the second operand: in the other order if no pair of int8 values shows it."""
     swapped = replace(residual, tensor=first, scale_a=residual.scale_b, scale_b=residual.scale_a,
                       zero_a=residual.zero_b, zero_b=residual.zero_a)
-    return swapped if np.array_equal(residual_table(swapped), residual_table(residual).T) else None
+    same = np.array_equal(residual_table(swapped), residual_table(residual).T)
+    return swapped if same else replace(residual, tensor=first, own_second=True)
 
 
 def _taker(graph: Graph, value: str) -> tuple[Node, ...] | None:
