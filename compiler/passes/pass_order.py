@@ -14,6 +14,7 @@ from tilewright.compiler.passes.canonicalise.bound_maxima import BoundMaxima
 from tilewright.compiler.passes.canonicalise.bound_padding import BoundPadding
 from tilewright.compiler.passes.canonicalise.flatten_to_kernel import FlattenToKernel
 from tilewright.compiler.passes.canonicalise.fold_pad import FoldPad
+from tilewright.compiler.passes.canonicalise.follow_views import FollowViews
 from tilewright.compiler.passes.canonicalise.merge_moves import MergeMoves
 from tilewright.compiler.passes.canonicalise.order_nodes import OrderNodes
 from tilewright.compiler.passes.canonicalise.pad_channels import PadChannels
@@ -67,7 +68,7 @@ RECOGNITION = (
 
 CANONICALISATION = (
     ShiftUnsigned(), InferShapes(), JoinParts(), PadChannels(), FoldPad(), SplitAverage(), FlattenToKernel(),
-    BoundMaxima(), BoundPadding(), MergeMoves(), PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
+    BoundMaxima(), BoundPadding(), MergeMoves(), PlaceDepthToSpace(), PlaceMovements(), FollowViews(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
 _FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), JoinParts(), FuseResidual(), FuseTable(),
