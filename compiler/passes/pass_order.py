@@ -27,7 +27,6 @@ from tilewright.compiler.passes.fuse.fuse_pool import FusePool
 from tilewright.compiler.passes.fuse.fuse_residual import FuseResidual, FuseResidualBehindTable
 from tilewright.compiler.passes.fuse.fuse_stage import FuseStage
 from tilewright.compiler.passes.fuse.fuse_table import FuseTable
-from tilewright.compiler.passes.fuse.join_parts import JoinParts
 from tilewright.compiler.passes.fuse.raise_above_concat import RaiseAboveConcat
 from tilewright.compiler.passes.images.as_images import AsImages
 from tilewright.compiler.passes.lower.build_layers import build_network
@@ -67,11 +66,11 @@ RECOGNITION = (
 """ONNX operators → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (
-    ShiftUnsigned(), InferShapes(), JoinParts(), PadChannels(), FoldPad(), SplitAverage(), FlattenToKernel(),
+    ShiftUnsigned(), InferShapes(), PadChannels(), FoldPad(), SplitAverage(), FlattenToKernel(),
     BoundMaxima(), BoundPadding(), MergeMoves(), PlaceDepthToSpace(), PlaceMovements(), FollowViews(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
-_FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), JoinParts(), FuseResidual(), FuseTable(),
+_FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), FuseResidual(), FuseTable(),
            FuseResidualBehindTable(), RaiseAboveConcat(QMaxPool), FusePool())
 """Those → one operator per layer."""
 

@@ -21,6 +21,7 @@ from tilewright.compiler.normal.forms.constant_parts import MASKS, PARTS
 from tilewright.compiler.normal.forms.einsum import EINSUM
 from tilewright.compiler.normal.forms.fused import FUSED
 from tilewright.compiler.normal.forms.gains import GAINS
+from tilewright.compiler.normal.forms.joined_products import JOINED
 from tilewright.compiler.normal.forms.turned_products import TURNED_PRODUCTS
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.rules.biases import BIASES
@@ -45,8 +46,8 @@ FORMS: tuple[Rule, ...] = (FUSED, EINSUM, TURNED_PRODUCTS)
 """Rules of float models too, before those are quantised."""
 
 RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, *FORMS, IMAGES, EXPAND, SPELLED_OUT, PLAIN, CONSTANTS, WEIGHT_LEVELS,
-                           BLOCKS, GAINS, MASKS, PARTS, CHANNELS, OFFSETS, FACTORS, BIASES, IDLE, TURNS, STORAGE,
-                           PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
+                           BLOCKS, GAINS, MASKS, PARTS, CHANNELS, OFFSETS, FACTORS, BIASES, JOINED, IDLE, TURNS,
+                           STORAGE, PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
 """In this order, again and again: what makes Q and DQ plain comes before what compares them, and one Q goes before a
 move before another goes inside it."""
 

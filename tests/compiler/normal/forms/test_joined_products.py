@@ -1,0 +1,80 @@
+"""JOINED: products of one tensor, side by side in a Concat of their outputs, are one product with the same numbers."""
+
+import numpy as np
+import pytest
+
+from tests.compiler.normal.graphs import computed, model, node, operators, scalar, zero
+from tests.fuzz.twins.judge import judge
+from tests.fuzz.twins.rewriting import Step
+from tilewright.compiler.normal.forms.joined_products import JOINED
+from tilewright.compiler.normal.rules.normal_form import normalise
+from tilewright.compiler.passes.pass_order import compile_network
+
+_RNG = np.random.default_rng(8)
+_BASE = {"xs": scalar(.02), "xz": zero(3), "ys": scalar(.05), "yz": zero(-4), "wz": zero(0)}
+
+
+def _split(op, counts, shape, axis, *, given="xd", bias="", joined=None, changes=None, outputs=("y",)):
+    """Return products of one tensor, of ``counts`` outputs each, their levels and the Concat of these.
+
+    ``changes`` are the second product's attributes and its Q's scale.
+    """
+    constants = dict(_BASE)
+    nodes = [node("QuantizeLinear", ["x", "xs", "xz"], "xq"), node("DequantizeLinear", ["xq", "xs", "xz"], "xd")]
+    for place, count in enumerate(counts):
+        own = changes if place == 1 and changes else {}
+        dims = (count, shape[1], 3, 3) if op == "Conv" else (shape[-1], count)
+        constants |= {f"w{place}": _RNG.integers(-127, 128, dims).astype(np.int8),
+                      f"s{place}": scalar(.01 * (1 + place)), f"b{place}": _RNG.random(count).astype(np.float32),
+                      f"q{place}": scalar(own.get("scale", .05))}
+        nodes.append(node("DequantizeLinear", [f"w{place}", f"s{place}", "wz"], f"wd{place}"))
+        pads = {"pads": own.get("pads", [1, 1, 1, 1])} if op == "Conv" else {}
+        product = [given, f"wd{place}", *([f"b{place}"] if bias == "input" else [])]
+        nodes.append(node(op, product, f"c{place}", **pads))
+        if bias == "Add":
+            nodes.append(node("Add", [f"b{place}", f"c{place}"], f"a{place}"))
+        levels = [f"{'a' if bias == 'Add' else 'c'}{place}", f"q{place}", "yz"]
+        nodes += [node("Relu", levels[:1], f"r{place}"),
+                  node("QuantizeLinear", [f"r{place}", *levels[1:]], f"k{place}"),
+                  node("DequantizeLinear", [f"k{place}", *levels[1:]], f"p{place}")]
+    nodes += [node("Concat", joined or [f"p{place}" for place in range(len(counts))], "c", axis=axis),
+              node("QuantizeLinear", ["c", "ys", "yz"], "yq"), node("DequantizeLinear", ["yq", "ys", "yz"], "y")]
+    return model(nodes, constants, shape, outputs=outputs)
+
+
+_SPLIT = {
+    "convolutions": _split("Conv", (2, 1, 5), (1, 4, 6, 6), 1, bias="input"),
+    "convolutions of floats": _split("Conv", (2, 6), (1, 4, 6, 6), -3, given="x"),
+    "matrix products": _split("MatMul", (3, 5), (1, 7, 24), 2, bias="Add"),
+    "Gemms": _split("Gemm", (3, 5), (1, 24), 1, bias="input"),
+}
+
+
+@pytest.mark.parametrize("name", _SPLIT)
+def test_products_that_only_stand_side_by_side_are_one(name):
+    made = normalise(_SPLIT[name])
+    assert made.counts[JOINED.name] == 1
+    assert sum(each in operators(made.proto) for each in ("Conv", "MatMul", "Gemm", "Concat")) == 1
+    np.testing.assert_allclose(computed(made.proto)[0], computed(_SPLIT[name])[0], atol=.0501)  # sums of floats
+    layers = compile_network(_SPLIT[name].SerializeToString()).layers
+    assert name == "convolutions of floats" or len(layers) == 1
+
+
+@pytest.mark.parametrize("changes", [
+    {"changes": {"scale": .07}}, {"changes": {"pads": [2, 2, 0, 0]}}, {"axis": 2}, {"outputs": ("y", "p1")}])
+def test_a_part_that_differs_or_is_seen_elsewhere_stays(changes):
+    proto = _split("Conv", (4, 4), (1, 4, 6, 6), changes.pop("axis", 1), **changes)
+    assert JOINED.name not in normalise(proto).counts
+
+
+def test_neighbours_are_joined_and_the_rest_stays():
+    proto = _split("Conv", (2, 3, 4), (1, 4, 6, 6), 1, joined=["xd", "p0", "p2", "xd", "p1"])
+    made = normalise(proto).proto
+    assert [len(each.input) for each in made.graph.node if each.op_type == "Concat"] == [4]
+    np.testing.assert_array_equal(computed(made)[0], computed(proto)[0])
+
+
+def test_a_twin_split_by_outputs_has_the_values_and_cycles_of_its_plain_model():
+    steps = [Step("split by outputs", 4)]
+    finding, applied = judge("lenet5", steps)
+    assert (finding.outcome, applied) == ("equal", tuple(steps))
