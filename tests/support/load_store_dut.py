@@ -55,12 +55,15 @@ class AmaranthWires:
 
     def __init__(self, ctx, dut) -> None:
         self.ctx = ctx
-        self.ports = {"__".join(map(str, path)): Value.cast(value) for path, _, value in dut.signature.flatten(dut)}
+        ports = [("__".join(map(str, path)), member.flow, Value.cast(value))
+                 for path, member, value in dut.signature.flatten(dut)]
+        self.ports = {name: value for name, _, value in ports}
+        self.outputs = {name: value for name, flow, value in ports if flow is Out}
         self.seen: dict[str, int] = {}
 
     async def tick(self) -> None:
-        """Keep all ports as they are, and pass the clock edge."""
-        self.seen = {name: self.ctx.get(value) for name, value in self.ports.items()}
+        """Keep all outputs as they are, and pass the clock edge."""
+        self.seen = {name: self.ctx.get(value) for name, value in self.outputs.items()}
         await self.ctx.tick()
 
     def get(self, name: str) -> int:

@@ -1,6 +1,7 @@
 """Lanes of the inner product give plain sums of products once xi is off and eta in the bias, two MACs a multiplier."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,13 +14,15 @@ from tilewright.rtl.array.inner_lane import CHANNELS
 
 INT32 = 2**31
 
+run_array = cache(RunArray)
+
 
 def run(lanes, tiles, post_lanes, x, w):
     """Return sums (groups, tiles, channels) and the cycles of ``complete``.
 
     ``x`` is (groups, steps, tiles, 16), ``w`` (steps, lanes, 2, 16).
     """
-    array = RunArray(lanes, tiles, post_lanes)
+    array = run_array(lanes, tiles, post_lanes)
     data = [[[{"v": tile.tolist()} for tile in step] for step in group] for group in x]
     sums, seen = np.zeros((len(x), tiles, CHANNELS * lanes), np.int64), []
 

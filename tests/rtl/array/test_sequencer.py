@@ -1,6 +1,7 @@
 """Slots are issued in the order of docs/datapath.md, with the addresses it gives, and without gaps."""
 
 import random
+from functools import cache
 
 import pytest
 from amaranth import Value
@@ -18,6 +19,7 @@ MACHINES = [
     Machine(lanes=lanes, clusters=clusters, tiles=tiles, post_lanes=1, **SMALL)
     for lanes, clusters, tiles in ((1, 1, 1), (2, 2, 1), (2, 1, 2), (4, 4, 2), (1, 1, 4), (4, 2, 4), (4, 1, 4))
 ]
+sequencer = cache(Sequencer)
 IDS = [f"{machine.lanes}x{machine.clusters}x{machine.tiles}" for machine in MACHINES]
 
 
@@ -117,7 +119,7 @@ def run(machine, runs, *, release=1.0, seed=0):
 
     Also returned are the state of each cycle and the cycle in which the first run command was taken.
     """
-    dut = Sequencer(machine)
+    dut = sequencer(machine)
     total = sum(len(expected(machine, *each)) for each in runs)
     slots, states, taken = [], [], []
 
@@ -186,7 +188,7 @@ def test_commands_follow_each_other_without_a_gap(machine):
 def test_waits_for_post_processing_before_a_last_step_only():
     """With nothing released a ring of finished groups fills, and all but the last step of one more is issued."""
     machine = MACHINES[-1]
-    dut = Sequencer(machine)
+    dut = sequencer(machine)
     states = []
 
     async def bench(ctx):
@@ -205,7 +207,7 @@ def test_waits_for_post_processing_before_a_last_step_only():
 def test_the_command_behind_a_drained_one_waits_for_room():
     """Sums of a command whose drain has begun need no room; those of the next do, from its first step on."""
     machine = Machine(array="winograd_inner", lanes=8, post_lanes=8, tiles=4, **SMALL)
-    dut = Sequencer(machine)
+    dut = sequencer(machine)
     states = []
 
     async def program(ctx):
@@ -238,7 +240,7 @@ def test_the_command_behind_a_drained_one_waits_for_room():
 def test_a_command_takes_each_semaphore_that_it_waits_for_once():
     """Both are there all the time; the second command waits for weights alone, the third for none."""
     machine = MACHINES[-1]
-    dut = Sequencer(machine)
+    dut = sequencer(machine)
     both = 1 << flag("conv", "run", "wait_act_ready") | 1 << flag("conv", "run", "wait_wgt_ready")
     taken = []
 
@@ -265,7 +267,7 @@ def test_the_last_step_of_pairs_is_as_long_as_its_own_tiles():
     machine = Machine(array="winograd_inner", lanes=2, post_lanes=1, tiles=4, **SMALL)
     assert machine.fetch_slots == 1
     runs = 32
-    dut = Sequencer(machine)
+    dut = sequencer(machine)
     slots = []
 
     async def program(ctx):

@@ -1,6 +1,7 @@
 """Runs and patches come out of the banks as they were written, in both layouts."""
 
 import random
+from functools import cache
 
 import pytest
 
@@ -9,6 +10,8 @@ from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer
 
 MACHINES = {bus: Machine(activation_bytes=4096, bus_bytes=bus) for bus in (4, 8, 16)}
+
+activation_buffer = cache(ActivationBuffer)
 
 
 async def write(ctx, dut, address, content, *, blocked=False):
@@ -54,7 +57,7 @@ def signed(content):
 
 @pytest.mark.parametrize("bus", MACHINES)
 def test_run_at_any_address(bus):
-    dut = ActivationBuffer(MACHINES[bus], 8)
+    dut = activation_buffer(MACHINES[bus], 8)
     rng = random.Random(bus)
     content = rng.randbytes(4096)
 
@@ -69,7 +72,7 @@ def test_run_at_any_address(bus):
 
 @pytest.mark.parametrize("bus", MACHINES)
 def test_run_of_two_rows_whose_distance_is_8_modulo_16(bus):
-    dut = ActivationBuffer(MACHINES[bus], 8)
+    dut = activation_buffer(MACHINES[bus], 8)
     rng = random.Random(bus)
     content = rng.randbytes(4096)
     wanted = [(address, pair) for pair in (1, 2, 13, 200) for address in range(17)]
@@ -113,7 +116,7 @@ class Image:
 
 @pytest.mark.parametrize(("bus", "channels"), [(4, 1), (8, 3), (8, 16), (16, 21)])
 def test_patch_of_any_channel(bus, channels):
-    dut = ActivationBuffer(MACHINES[bus], 8)
+    dut = activation_buffer(MACHINES[bus], 8)
     image = Image(channels, channels)
 
     async def bench(ctx):
@@ -128,7 +131,7 @@ def test_patch_of_any_channel(bus, channels):
 
 def test_reuse_leaves_the_old_columns_alone():
     """The right neighbour's left half is not read again: it stays what it was even if the buffer changes."""
-    dut = ActivationBuffer(MACHINES[8], 8)
+    dut = activation_buffer(MACHINES[8], 8)
     image, other = Image(2, 1), Image(2, 2)
 
     async def bench(ctx):
@@ -143,7 +146,7 @@ def test_reuse_leaves_the_old_columns_alone():
 
 
 def test_byte_written_can_be_read_in_the_next_cycle():
-    dut = ActivationBuffer(MACHINES[8], 8)
+    dut = activation_buffer(MACHINES[8], 8)
 
     async def bench(ctx):
         ctx.set(dut.write.valid, 1)
@@ -158,7 +161,7 @@ def test_byte_written_can_be_read_in_the_next_cycle():
 
 
 def test_slot_without_a_tile_only_passes():
-    dut = ActivationBuffer(MACHINES[8], 8)
+    dut = activation_buffer(MACHINES[8], 8)
 
     async def bench(ctx):
         await write(ctx, dut, 0, bytes(range(64)))

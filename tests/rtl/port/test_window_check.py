@@ -2,6 +2,7 @@
 """WindowCheck against its definition in plain integers, its rate, and that nothing follows a breach."""
 
 import random
+from functools import cache
 
 import pytest
 
@@ -16,6 +17,8 @@ WINDOWS = [
     {"base": 0xFFFF_0000, "limit": 0xFFFF_FFFF, "readable": 1, "writable": 1},
 ]
 
+window_check = cache(WindowCheck)
+
 
 def allowed(address, beats, data_bytes, *, is_write):
     end = address + beats * data_bytes
@@ -28,7 +31,7 @@ def allowed(address, beats, data_bytes, *, is_write):
 
 def pass_through(requests, *, data_bytes=8, is_write=False, windows=WINDOWS, cycles=None, stall=0.0):
     """Offer ``requests``; return what left in ``cycles``, the cycles in which it did, and the fault."""
-    dut = WindowCheck(data_bytes, is_write=is_write, windows=len(windows))
+    dut = window_check(data_bytes, is_write=is_write, windows=len(windows))
     passed, faults = [], []
     cycles = 4 * len(requests) + 8 if cycles is None else cycles
 

@@ -1,11 +1,12 @@
 """The unit of rows alone: its results, its rate, and the cycles that the model of time says."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
-from amaranth.sim import Simulator
 
+from tests.support.streams import simulate
 from tilewright.isa.machine import Machine, preset
 from tilewright.isa.numerics import requantise
 from tilewright.isa.rows.row_norm import RowNorm, norm_row
@@ -18,6 +19,8 @@ from tilewright.rtl.post.value_table import ValueTables
 from tilewright.sim.timing.command_work import row_cycles
 
 CLAMP = {"zero_point": -128, "low": -128, "high": 127}
+
+row_unit = cache(RowUnit)
 
 
 def settings_of(rows, machine):
@@ -32,7 +35,7 @@ def settings_of(rows, machine):
 def normalised(machine, x, softmax, base=5):
     """Return the results of int8 (rows, length), and the cycles from the start to the last of them."""
     rows, length = x.shape
-    unit, lanes = RowUnit(machine), machine.post_lanes
+    unit, lanes = row_unit(machine), machine.post_lanes
     memory = np.zeros(machine.result_bytes, np.int64)
     memory[base:base + x.size] = x.ravel()
     found, cycles = [], []
@@ -77,10 +80,7 @@ def normalised(machine, x, softmax, base=5):
             await ctx.tick()
             cycle += 1
 
-    simulator = Simulator(unit)
-    simulator.add_clock(1e-8)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(unit, bench, deadline=100_000)
     return np.array(found).reshape(x.shape), cycles[-1]
 
 
@@ -155,8 +155,5 @@ def test_a_factor_is_that_of_the_reference(seed):
             assert ctx.get(unit.left) == 0
             found.append((ctx.get(unit.factor), ctx.get(unit.places)))
 
-    simulator = Simulator(unit)
-    simulator.add_clock(1e-8)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(unit, bench)
     assert found == [row_factor(*case) for case in cases]
