@@ -7,6 +7,7 @@ import re
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from amaranth.back import rtlil
 from amaranth.lib.wiring import Component
@@ -41,6 +42,9 @@ _INITIAL = re.compile(r"^  initial begin\n(?:    .*\n)*?  end\n", re.MULTILINE)
 _ZERO_WORD = re.compile(r"^\s+\S+ ?\[\d+\] = \d+'[hd]0+;\n", re.MULTILINE)
 
 _ELABORATING = threading.Lock()
+
+_DESIGNS = 4
+"""Texts of coprocessors that are kept; each is one to some megabytes."""
 
 _REGISTER_VALUE = re.compile(r"^(  reg [^=;\n]+?) = \d+'[hd][0-9a-f]+;$", re.MULTILINE)
 
@@ -83,11 +87,13 @@ def verilog_of(design: str, name: str, script: str = _YOSYS_SCRIPT) -> str:
     return text
 
 
+@lru_cache(maxsize=_DESIGNS)
 def coprocessor_rtlil(machine: Machine, port: PortName = "cvxif", *, watched: bool = False,
                       windows: WindowPins = "pins") -> str:
     """Return the coprocessor of ``machine`` behind a port for commands as RTLIL, top module ``coprocessor``.
 
     ``watched`` adds the output ``events`` of `rtl.port.command_watch`. ``windows`` can be registers of ``axi4lite``.
+    The last designs are kept: a package and a board ask for the same again, and each takes seconds.
     """
     # Here, because the benches of single units must not need all the others.
     from tilewright.rtl.axilite_coprocessor import AxiLiteCoprocessor

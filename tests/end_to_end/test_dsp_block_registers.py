@@ -14,6 +14,7 @@ from tilewright.isa.machine import PRESETS, MemoryTiming
 from tilewright.rtl.arithmetic.product import Product
 from tilewright.rtl.array.lane import Multipliers
 from tilewright.rtl.array.pair_multipliers import PairMultipliers
+from tilewright.sim.verilog.elaborate import coprocessor_rtlil
 
 ALWAYS = {Multipliers: ("a_enable", "products_enable"), Product: ("enable", "product_enable"),
           PairMultipliers: ("operand_enable", "product_enable")}
@@ -26,6 +27,7 @@ NANO = PRESETS["nano"]
 def without_enables(monkeypatch, tmp_path):
     """Elaborate the modules with these enables always on; list them. The cache must not take such a simulator."""
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
+    coprocessor_rtlil.cache_clear()
     elaborated = []
 
     def patch(module: type, names: tuple[str, ...]) -> None:
@@ -45,7 +47,8 @@ def without_enables(monkeypatch, tmp_path):
 
     for module, names in ALWAYS.items():
         patch(module, names)
-    return elaborated
+    yield elaborated
+    coprocessor_rtlil.cache_clear()
 
 
 @pytest.mark.parametrize(("machine", "modules"), [
