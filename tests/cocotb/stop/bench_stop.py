@@ -12,7 +12,7 @@ from pathlib import Path
 import cocotb
 import numpy as np
 from cocotb.clock import Clock
-from cocotb.triggers import FallingEdge, RisingEdge
+from cocotb.triggers import FallingEdge, RisingEdge, SimTimeoutError, with_timeout
 
 from tests.cocotb.bench_coprocessor import MACHINE, commands_of, execute, power_of_two, random_program
 from tests.cocotb.stop.hostile import hostile_programs
@@ -23,6 +23,7 @@ from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 
 PORT, COUNT, STOPS = os.environ["PORT"], int(os.environ["COUNT"]), int(os.environ.get("STOPS", "0"))
 BOUND_CYCLES = 600
+PERIOD_NS = 2
 PROGRAMS = 7
 HOSTILE_BYTES = 1 << 16
 LONGEST_CYCLES = 3000
@@ -52,7 +53,7 @@ class Bench:
 
     async def start(self) -> None:
         dut = self.dut
-        self.tasks = [cocotb.start_soon(Clock(dut.clk, 2, unit="ns").start())]
+        self.tasks = [cocotb.start_soon(Clock(dut.clk, PERIOD_NS, unit="ns").start())]
         dut.stop_request.value = 0
         self.set_windows((self.hostile,))
         dut.rst.value = 1
@@ -85,9 +86,11 @@ class Bench:
     async def within(self, task, cycles: int) -> int:
         """Wait for a task; return the cycles that it took, at most ``cycles``."""
         began, waiting = self.cycle, cocotb.start_soon(task)
-        while not waiting.done():
-            await RisingEdge(self.dut.clk)
-            assert self.cycle - began <= cycles, f"not quiet in {cycles} cycles, on memory of {self.memory.latency}"
+        try:
+            await with_timeout(waiting, cycles * PERIOD_NS, "ns")
+        except SimTimeoutError as late:
+            raise AssertionError(f"not quiet in {cycles} cycles, on memory of {self.memory.latency}") from late
+        await RisingEdge(self.dut.clk)
         return self.cycle - began
 
     async def stop(self, *, abort: bool) -> int:

@@ -26,6 +26,7 @@ class SlowMemory:
     responses: deque = field(default_factory=deque)
     read_offered: bool = False
     cycle: int = 0
+    driven: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.bytes = bytearray(b"\x55" * self.size)
@@ -37,36 +38,44 @@ class SlowMemory:
     def drive(self, dut) -> None:
         """Set the inputs of the next cycle."""
         moves = [self.period == 1 or self.rng.randrange(self.period) == 0 for _ in range(5)]
-        dut.m_axi__arready.value = moves[0] and len(self.reads) < 32
-        dut.m_axi__awready.value = moves[1] and len(self.writes) < 32
+        self._set(dut, "arready", moves[0] and len(self.reads) < 32)
+        self._set(dut, "awready", moves[1] and len(self.writes) < 32)
         if not self.read_offered and self.reads and self.reads[0][2] <= self.cycle and moves[2]:
             address, left, _ = self.reads[0]
             place = address - MAIN_BASE
             inside = 0 <= place < self.size
-            dut.m_axi__rdata.value = int.from_bytes(self.bytes[place:place + self.bus_bytes], "little") if inside else 0
-            dut.m_axi__rresp.value = OKAY if inside else DECERR
-            dut.m_axi__rlast.value = left == 1
+            data = int.from_bytes(self.bytes[place:place + self.bus_bytes], "little") if inside else 0
+            self._set(dut, "rdata", data)
+            self._set(dut, "rresp", OKAY if inside else DECERR)
+            self._set(dut, "rlast", left == 1)
             self.read_offered = True
-        dut.m_axi__rvalid.value = self.read_offered
-        dut.m_axi__wready.value = bool(self.writes) and moves[3]
-        dut.m_axi__bvalid.value = bool(self.responses) and self.responses[0] <= self.cycle
+        self._set(dut, "rvalid", self.read_offered)
+        self._set(dut, "wready", bool(self.writes) and moves[3])
+        self._set(dut, "bvalid", bool(self.responses) and self.responses[0] <= self.cycle)
+
+    def _set(self, dut, name: str, value: int) -> None:
+        """Set an input, if it changes: to set one takes longer than the simulator does for a cycle."""
+        if self.driven.get(name) != value:
+            self.driven[name] = value
+            getattr(dut, f"m_axi__{name}").value = value
 
     def sample(self, dut) -> None:
         """Take what moves at the end of this cycle."""
         self.cycle += 1
+        driven = self.driven
         if self.read_offered and dut.m_axi__rready.value:
             self.read_offered = False
             address, left, due = self.reads.popleft()
             if left > 1:
                 self.reads.appendleft((address + self.bus_bytes, left - 1, due))
-        if dut.m_axi__wready.value and dut.m_axi__wvalid.value:
+        if driven["wready"] and dut.m_axi__wvalid.value:
             self._write(dut)
-        if dut.m_axi__bvalid.value and dut.m_axi__bready.value:
+        if driven["bvalid"] and dut.m_axi__bready.value:
             self.responses.popleft()
-        if dut.m_axi__arready.value and dut.m_axi__arvalid.value:
+        if driven["arready"] and dut.m_axi__arvalid.value:
             self.reads.append((int(dut.m_axi__araddr.value), int(dut.m_axi__arlen.value) + 1,
                                self.cycle + self.latency))
-        if dut.m_axi__awready.value and dut.m_axi__awvalid.value:
+        if driven["awready"] and dut.m_axi__awvalid.value:
             self.writes.append((int(dut.m_axi__awaddr.value), int(dut.m_axi__awlen.value) + 1))
 
     def _write(self, dut) -> None:
