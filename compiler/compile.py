@@ -15,6 +15,7 @@ from tilewright.compiler.emit.elf import compile_elf, port_flags, wait_flags
 from tilewright.compiler.emit.loops import roll
 from tilewright.compiler.emit.manifest import LayerEntry, Manifest
 from tilewright.compiler.errors import UnsupportedModelError
+from tilewright.compiler.fused_rows import with_fused_rows
 from tilewright.compiler.network.factors.factor_images import with_factor_images
 from tilewright.compiler.network.factors.matrix_images import with_matrix_images
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network, TensorInfo
@@ -194,7 +195,7 @@ def fit_network(network: Network, machine: Machine, options: Options = BEST) -> 
     CompileError
         If a layer does not fit even so, or the host core cannot compute it.
     """
-    network = with_row_layers(split_units(network, machine), machine)
+    network = with_fused_rows(with_row_layers(split_units(network, machine), machine), machine, options)
     network = with_float_bytes(with_flat_tables(network, machine), machine)
     network = with_matrix_images(with_factor_images(network, machine), machine)
     try:

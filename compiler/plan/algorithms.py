@@ -187,12 +187,17 @@ def loop_nest(layer: Layer, algorithm: Algorithm, machine: Machine) -> LoopNest:
 
 def _unbounded_nest(layer: Layer, algorithm: Algorithm, machine: Machine) -> LoopNest:
     """Return the loop nest as if a command's loops had no end."""
+    nest = _nest_of_sums(layer, algorithm, machine)
+    return replace(nest, gains=len(layer.rows.gains)) if isinstance(layer.rows, RowNorm) else nest
+
+
+def _nest_of_sums(layer: Layer, algorithm: Algorithm, machine: Machine) -> LoopNest:
+    """Return the same without what comes behind the sums."""
     channels, outputs = layer.in_shape[0], layer.conv_shape[0]
     kernel_y, kernel_x = layer.kernel
     if algorithm is Algorithm.POOL:
         return LoopNest(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=machine.lane_runs,
-                        seen=machine.lanes, group_step=machine.lanes, overread=machine.lane_runs * TILE_BYTES - 1,
-                        gains=len(layer.rows.gains) if isinstance(layer.rows, RowNorm) else 0)
+                        seen=machine.lanes, group_step=machine.lanes, overread=machine.lane_runs * TILE_BYTES - 1)
     if algorithm is Algorithm.WINOGRAD:
         return _winograd_nest(layer, machine)
     inputs_each, outputs_each = channels // layer.groups, outputs // layer.groups

@@ -28,8 +28,8 @@ from tilewright.isa.rows.row_norm import RowNorm
 
 __all__ = [
     "HANDOVER", "TURNAROUND", "Cost", "Room", "Transfers", "array_cycles", "compute_cycles", "input_cycles",
-    "load_transfers", "mac_cycles", "output_cycles", "post_cycles", "price", "row_cycles", "slots_of", "store_cycles",
-    "tiles_of", "weight_transfers",
+    "last_rows", "load_transfers", "mac_cycles", "output_cycles", "post_cycles", "price", "row_cycles", "slots_of",
+    "store_cycles", "tiles_of", "weight_transfers",
 ]
 
 _STEP_OVERHEAD = 8
@@ -116,6 +116,17 @@ def compute_cycles(problem: Problem, tile: Tile, block: WeightBlock) -> int:
     rows = row_cycles(len(tile.rows.out) * len(tile.columns.out), problem.layer, machine)
     return _STEP_OVERHEAD + max(mac_cycles(tiles, groups, block.steps, machine) + behind,
                                post_cycles(tiles, groups, problem.layer, nest, machine) + rows)
+
+
+def last_rows(problem: Problem, tiling: Tiling) -> int:
+    """Return the cycles in which the row unit works on when the array, which is the slower, has done the last step."""
+    if problem.layer.rows is None:
+        return 0
+    tile, block, nest, machine = tiling.largest_tile, tiling.blocks[-1], problem.nest, problem.machine
+    tiles, groups = slots_of(len(tile.rows.conv), len(tile.columns.conv), block.channels, nest, machine)
+    slower = mac_cycles(tiles, groups, block.steps, machine) - post_cycles(tiles, groups, problem.layer, nest, machine)
+    rows = row_cycles(len(tile.rows.out) * len(tile.columns.out), problem.layer, machine)
+    return min(max(slower, 0), rows)
 
 
 def array_cycles(problem: Problem, copies: Mapping[Tile, int], blocks: tuple[WeightBlock, ...]) -> int:
@@ -255,7 +266,7 @@ class Room:
 
 def price(problem: Problem, tiling: Tiling) -> Cost:
     """Return the cost of a layer that is cut by ``tiling``."""
-    compute = array_cycles(problem, tiling.copies, tiling.blocks)
+    compute = array_cycles(problem, tiling.copies, tiling.blocks) + last_rows(problem, tiling)
     loads, weights = load_transfers(problem, tiling), weight_transfers(problem, tiling)
     stores, copies = store_cycles(problem, tiling)
     traffic = loads.all + weights.all + stores

@@ -6,7 +6,7 @@ memory, into parts of the kernel whose sums are held. Two loop orders matter: fo
 bus once), or for each tile all blocks (inputs pass once).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -24,7 +24,7 @@ from tilewright.compiler.plan.algorithms import (
     loop_nests,
     rests_of_weights,
 )
-from tilewright.compiler.plan.cost import Cost, array_cycles, price, slots_of
+from tilewright.compiler.plan.cost import Cost, Room, array_cycles, last_rows, price, slots_of, weight_transfers
 from tilewright.compiler.plan.footprint import (
     Stretch,
     WeightBlock,
@@ -59,8 +59,8 @@ from tilewright.isa.limits import (
 from tilewright.isa.machine import PARAMETER_BYTES, TILE_BYTES, Machine
 
 __all__ = [
-    "DoesNotFitError", "LayerPlan", "aligned", "busy_cycles", "candidates", "cut_blocks", "fits", "holds_all",
-    "plan_chained", "plan_layer", "priced", "problems", "sizes", "whole_kernels",
+    "DoesNotFitError", "LayerPlan", "aligned", "busy_cycles", "candidates", "cut_blocks", "cycles_in_a_row", "fits",
+    "holds_all", "plan_chained", "plan_layer", "priced", "problems", "sizes", "whole_kernels",
 ]
 
 _TILES_BESIDE = 4
@@ -242,6 +242,22 @@ def busy_cycles(plan: LayerPlan, machine: Machine) -> int:
     """Return the cycles in which the array or the bus is busy with a layer, whichever is longer."""
     array = array_cycles(plan.problem(machine), distinct(plan.tiles), plan.blocks)
     return max(array, plan.cost.bytes // machine.bus_bytes)
+
+
+def cycles_in_a_row(plans: Sequence[LayerPlan], machine: Machine) -> int:
+    """Return about the cycles of layers of which each is loaded while the one before it is computed.
+
+    Weights that fill more than half of their memory come before, and the rows of the last layer behind.
+    """
+    behind = last_rows(plans[-1].problem(machine), plans[-1].tiling())
+    return behind + sum(busy_cycles(plan, machine) + _weights_before(plan, machine) for plan in plans)
+
+
+def _weights_before(plan: LayerPlan, machine: Machine) -> int:
+    """Return the cycles in which a layer's first weights come that have no room beside those of the layer before."""
+    problem, tiling = plan.problem(machine), plan.tiling()
+    room = Room.of(problem, tiling.largest_tile, tiling.blocks[0])
+    return 0 if room.weights > 1 else weight_transfers(problem, tiling).first
 
 
 def _check_operands(layer: Layer) -> None:

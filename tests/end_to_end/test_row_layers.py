@@ -7,11 +7,13 @@ import pytest
 
 from tests.support.core_networks import CoreStack, inputs_of
 from tests.support.execute import execute as execute_fast
+from tests.support.onnx_models import ModelBuilder
 from tilewright.compiler.compile import compile_layers, emit_elf, fit_network
 from tilewright.compiler.kernels.ways_out import way_out
 from tilewright.compiler.network.layers import CoreLayer, Layer
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.network.rows.row_layers import NO_UNIT, longest_row, with_row_layers
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.isa.machine import Machine, MemoryTiming, preset
 from tilewright.runtime.execution.accounting import account
 from tilewright.runtime.execution.engines import execute
@@ -56,7 +58,31 @@ CASES = (((1, 65, 4, 13), 1), ((1, 100), 1), ((2, 3, 40), -1), ((1, 33, 1, 7), 1
 @pytest.mark.parametrize("machine", [pytest.param(BASE, marks=pytest.mark.slow), SMALL],
                          ids=lambda machine: machine.name)
 def test_rows_in_rtl(machine, tmp_path):
-    network, timing = softmaxes(*CASES, *NORMS), MemoryTiming.default(machine)
+    check_in_rtl(softmaxes(*CASES, *NORMS), machine, tmp_path)
+
+
+def behind_a_product(op):
+    """Return a quantised model of two products, with rows of 40 elements between them."""
+    model = ModelBuilder("qdq", seed=4)
+    x = model.conv(model.input((1, 8, 9, 7)), 40, kernel=1) if op == "Softmax" else \
+        model.matmul(model.input((1, 19, 32)), 40)
+    gain = [model.constant(np.linspace(0.5, 1.5, 40).astype(np.float32))] if op == "LayerNormalization" else []
+    out = model.value(x.shape, np.float32(1 / 256 if op == "Softmax" else 1 / 40), -128 if op == "Softmax" else 3)
+    model.quantised(model.node(op, [model.dequantised(x), *gain], "rows", axis=1 if op == "Softmax" else -1), out)
+    return model.finish(model.conv(out, 4, kernel=1) if op == "Softmax" else model.matmul(out, 6))
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LayerNormalization"])
+def test_rows_behind_the_product_that_makes_them_in_rtl(op, tmp_path):
+    network = compile_network(behind_a_product(op))
+    compiled = check_in_rtl(network, SMALL, tmp_path)
+    assert [(layer.kind, layer.rows is not None) for layer in compiled.network.layers] == [
+        ("conv", True), ("conv", False)]
+
+
+def check_in_rtl(network, machine, tmp_path):
+    """Compare a network's outputs on both engines with the reference's, and their cycles; return it compiled."""
+    timing = MemoryTiming.default(machine)
     compiled, inputs = compile_layers(network, machine, keep_tensors=True), inputs_of(network)
     assert not any(isinstance(layer, CoreLayer) for layer in compiled.network.layers)
     job = replace(job_of_compiled(compiled, network.name), elf=emit_elf(compiled, network.name, tmp_path))
@@ -69,6 +95,7 @@ def test_rows_in_rtl(machine, tmp_path):
             assert len(np.unique(found)) > 10
         cycles[engine] = account(job, engine, timing, execution).cycles
     assert abs(cycles["fast"] / cycles["rtl"] - 1) <= 0.02, cycles
+    return compiled
 
 
 def test_the_host_core_is_a_level_beside_at_most():

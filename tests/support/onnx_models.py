@@ -80,9 +80,9 @@ class ModelBuilder:
                               transB=int(transposed), **attrs)
 
     def matmul(self, x: Value, outputs: int, *, per_channel: bool = True) -> Value:
-        """Add a MatMul with constant weights."""
-        weights = self._integers((x.shape[1], outputs))
-        return self._weighted("MatMul", x, weights, (1, outputs), "none", per_channel, "", None, 1)
+        """Add a MatMul of rows with constant weights."""
+        weights = self._integers((x.shape[-1], outputs))
+        return self._weighted("MatMul", x, weights, (*x.shape[:-1], outputs), "none", per_channel, "", None, 1)
 
     def add(self, a: Value, b: Value, zero_point: int | None = None) -> Value:
         """Add two tensors."""

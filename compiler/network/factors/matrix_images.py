@@ -13,6 +13,7 @@ Weights that do not fit their memory are loaded part by part. A kernel of two ta
 tap on an input that has every pixel twice, side by side.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,18 +35,40 @@ __all__ = ["with_matrix_images"]
 
 
 def with_matrix_images(network: Network, machine: Machine) -> Network:
-    """Return ``network`` with layers before each product of matrices that write its weights and parameters."""
+    """Return ``network`` with layers before each product of matrices that write its weights and parameters.
+
+    Products in a row, as of an attention's heads, follow the layers of them all: then the array computes one while the
+    results of the one before it are on their way.
+    """
     layers: list[AnyLayer] = []
+    products: list[Layer] = []
     tensors = dict(network.tensors)
     for layer in network.layers:
-        if isinstance(layer, Layer) and isinstance(layer.factor, MatrixFactor) and not layer.factor.images:
+        is_product = isinstance(layer, Layer) and isinstance(layer.factor, MatrixFactor) and not layer.factor.images
+        if not is_product or _reads_of(layer, tensors) & {_parent(tensors, each.output) for each in products}:
+            layers += products
+            products.clear()
+        if is_product:
+            assert isinstance(layer, Layer)
+            assert isinstance(layer.factor, MatrixFactor)
             images = _MatrixImages(layer, layer.factor, tensors, machine)
-            written = images.written()
-            layers += [*images.layers, written]
+            products.append(images.written())
+            layers += images.layers
             tensors |= {info.name: info for info in images.made}
         else:
             layers.append(layer)
+    layers += products
     return replace(network, layers=tuple(layers), tensors=tensors) if len(layers) > len(network.layers) else network
+
+
+def _reads_of(layer: AnyLayer, tensors: Mapping[str, TensorInfo]) -> set[str]:
+    return {_parent(tensors, name) for name in layer.reads if name in tensors}
+
+
+def _parent(tensors: Mapping[str, TensorInfo], name: str) -> str:
+    """Return the tensor that another one lies in; itself if in none."""
+    place = tensors[name].place
+    return name if place is None else place.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +175,8 @@ class _MatrixImages:
         self.layers.append(replace(
             product, name=f"{product.name}:sums", input=pixel.name, output=sums.name, in_shape=pixel.shape,
             conv_shape=(outputs, 2, 1), out_shape=sums.shape, bias=np.full(outputs, -1, np.int32), pads=(0, 0, 1, 0),
-            requantisation=Requantisation(scale=np.ones(outputs, np.float32), zero_point=0), table=None, whole=True,
-            factor=replace(factor, raw=True, pairs=self.machine.inner), exact=True))
+            requantisation=Requantisation(scale=np.ones(outputs, np.float32), zero_point=0), table=None, rows=None,
+            whole=True, factor=replace(factor, raw=True, pairs=self.machine.inner), exact=True))
         image = self._tensor("parameters", (PARAMETER_BYTES, 1, outputs))
         source = self._part(sums, (SUM_BYTES, 1, outputs), SUM_BYTES * outputs, SUM_BYTES * outputs, SUM_BYTES)
         mantissa, shift = pack_scale(float(product.requantisation.scale[0]))

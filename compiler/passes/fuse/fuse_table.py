@@ -12,6 +12,10 @@ from tilewright.compiler.graph.rewrite import Pass, PassError
 __all__ = ["FuseTable"]
 
 
+_UNCHANGED = np.arange(-128, 128)
+"""What each int8 value becomes by a table that does nothing."""
+
+
 class FuseTable(Pass):
     """Replace ``QTable(op(x))`` by ``op(x)`` with a table, and tables of anything else by a QPass with one.
 
@@ -45,8 +49,10 @@ def _fused(graph: Graph, node: Node, operator: QTable) -> Graph:
 
 
 def _joined(source: Node, own: TakesTable, node: Node, operator: QTable) -> Node:
+    """Return a source with the table behind it; with none where that changes nothing, as behind a calibrated factor."""
     table = operator.table if own.table is None else operator.table[own.table.astype(int) + 128]
-    fused = replace(own, table=table, own_output=own.own_output or source.output,
+    changed = None if np.array_equal(table, _UNCHANGED) else table
+    fused = replace(own, table=changed, own_output=own.own_output or source.output,
                     exact=own.exact and operator.exact)
     return source.with_(operator=fused, output=node.output, onnx_nodes=source.onnx_nodes + node.onnx_nodes)
 
