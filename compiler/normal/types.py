@@ -35,7 +35,7 @@ def fill_types(graph: ir.Graph) -> None:
 
 
 def fill_shapes(model: ir.Model) -> bool:
-    """Give values their shapes, in place, if a Reshape may be one to the same shape; tell whether it was done.
+    """Give values their shapes, in place, if a rule may ask for one; tell whether it was done.
 
     ONNX's own inference is asked once, of a model in which it knows all operators.
     """
@@ -63,8 +63,10 @@ def fill_shapes(model: ir.Model) -> bool:
 def _may_keep(node: ir.Node) -> bool:
     """Tell whether a node is a Reshape to images, or of vectors to vectors, of a value whose shape nobody states.
 
-    Or a Concat of such a value and constants.
+    Or a Concat of such a value and constants, or an attention of such.
     """
+    if node.op_type == "Attention" and not node.domain:
+        return any(each is not None and each.shape is None and each.const_value is None for each in node.inputs)
     if node.op_type == "Concat" and not node.domain and any(_is_fixed(each) for each in node.inputs):
         return any(each is not None and each.shape is None and not _is_fixed(each) for each in node.inputs)
     if node.domain or node.op_type != "Reshape" or len(node.inputs) < 2 or node.inputs[1] is None:

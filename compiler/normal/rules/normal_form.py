@@ -17,6 +17,7 @@ from tilewright.compiler.normal.arithmetic.behind_products import FACTORS, OFFSE
 from tilewright.compiler.normal.arithmetic.channel_scales import CHANNELS
 from tilewright.compiler.normal.arithmetic.spelled_out import SPELLED_OUT
 from tilewright.compiler.normal.edit import Edit
+from tilewright.compiler.normal.forms.attention import ATTENTION
 from tilewright.compiler.normal.forms.constant_parts import MASKS, PARTS
 from tilewright.compiler.normal.forms.einsum import EINSUM
 from tilewright.compiler.normal.forms.fused import FUSED
@@ -42,7 +43,7 @@ from tilewright.compiler.normal.types import fill_shapes, fill_types
 
 __all__ = ["FORMS", "RULES", "SHAPED_RULES", "NormalForm", "normalise", "without_integer_operators"]
 
-FORMS: tuple[Rule, ...] = (FUSED, EINSUM, TURNED_PRODUCTS)
+FORMS: tuple[Rule, ...] = (FUSED, ATTENTION, EINSUM, TURNED_PRODUCTS)
 """Rules of float models too, before those are quantised."""
 
 RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, *FORMS, IMAGES, EXPAND, SPELLED_OUT, PLAIN, CONSTANTS, WEIGHT_LEVELS,
@@ -58,7 +59,7 @@ _UNPACKED = (ir.DataType.FLOAT, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType
 _SMALL = 2**12
 
 _MOST_ROUNDS = 64
-_OTHER_FORMS = ("BiasGelu", "Einsum", "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul")
+_OTHER_FORMS = ("Attention", "BiasGelu", "Einsum", "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul")
 _QUANTISED = ("QuantizeLinear", "DequantizeLinear", "Round")
 
 

@@ -5,6 +5,7 @@ normalisations of instances, layers, groups and by the root mean square, with co
 behind them; what their kernels refuse stays float. ArgMax and ArgMin of levels are those of what the levels stand for.
 """
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,14 @@ from tilewright.compiler.graph.core_operators import (
 )
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxOperator, OnnxQuantizeLinear, OnnxRelu
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxDequantizeLinear,
+    OnnxDiv,
+    OnnxMul,
+    OnnxOperator,
+    OnnxQuantizeLinear,
+    OnnxRelu,
+)
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.graph.scales import fixed_numbers
 from tilewright.compiler.kernels.refusal import refusal_of
@@ -56,20 +64,39 @@ class FuseLevels(Pass):
 
 def _fused(graph: Graph, node: Node, operator: type[CoreOperator]) -> Graph:
     """Return the graph with ``node`` computed from levels, and to levels where that can be; or as it was."""
-    source = _levels(graph, node)
+    scaled, factor = _unscaled(graph, node) if operator is CoreSoftmax else (node, 1.0)
+    source = _levels(graph, scaled)
     if source is None or not isinstance(node.operator, OnnxOperator):
         return graph
     attributes = {**node.operator.attributes, **_quantisation(graph, source, "scale_value", "zero_point_value")}
+    attributes["scale_value"] = float(np.float32(attributes["scale_value"] * factor))
+    names = (*scaled.onnx_nodes, *node.onnx_nodes) if scaled is not node else node.onnx_nodes
     behind = graph.only_reader(node.output)
     if behind is not None and isinstance(behind.operator, OnnxQuantizeLinear) and _is_per_tensor(graph, behind):
         after = {**attributes, **_quantisation(graph, behind, "y_scale", "y_zero_point")}
-        whole = Node(operator(attributes=after, exact=False), source.inputs[:1], behind.output, node.onnx_nodes,
+        whole = Node(operator(attributes=after, exact=False), source.inputs[:1], behind.output, names,
                      node.reason)
         if _is_computed(graph, whole):
             return graph.replaced((node, behind), whole)
-    half = Node(operator(attributes=attributes, exact=False), source.inputs[:1], node.output, node.onnx_nodes,
+    half = Node(operator(attributes=attributes, exact=False), source.inputs[:1], node.output, names,
                 node.reason)
     return graph.replaced((node,), half) if _is_computed(graph, half) else graph
+
+
+def _unscaled(graph: Graph, node: Node) -> tuple[Node, float]:
+    """Return what multiplies the input of ``node`` by a positive number, and that number; itself and 1 if nothing does.
+
+    A softmax of scaled levels is one of levels of another scale.
+    """
+    by = graph.producer(node.inputs[0])
+    if by is None or not isinstance(by.operator, OnnxMul | OnnxDiv):
+        return node, 1.0
+    for x, constant in (by.inputs, by.inputs[::-1]) if isinstance(by.operator, OnnxMul) else (by.inputs,):
+        value = fixed_numbers(graph, constant)
+        number = float(value.reshape(())) if value is not None and value.size == 1 else 0.0
+        if 0 < number < math.inf:
+            return by.with_(inputs=(x, constant)), 1 / number if isinstance(by.operator, OnnxDiv) else number
+    return node, 1.0
 
 
 def _normalised(graph: Graph, node: Node) -> Graph:

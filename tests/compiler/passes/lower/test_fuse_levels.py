@@ -70,3 +70,15 @@ def test_normalisations_take_levels_to_levels(op, count, relu, dtype, zero_point
     model.quantised(model.node("Relu", [result], "positive") if relu else result, y)
     network = assert_layers(model.finish(y))
     assert [layer.op for layer in network.layers if isinstance(layer, CoreLayer)] == ["NormalisationOfLevels"]
+
+
+@pytest.mark.parametrize("scaling", ["Mul", "Div", "Mul of a constant"])
+def test_a_softmax_of_scaled_levels_is_one_of_levels_of_another_scale(scaling):
+    model = ModelBuilder("qdq", seed=8)
+    x = model.conv(model.input((1, 3, 4, 5)), 7, kernel=1)
+    operands = [model.dequantised(x), model.constant(np.float32(0.35))]
+    scaled = model.node(scaling.split()[0], operands[::-1] if "constant" in scaling else operands, "scaled")
+    y = model.value(x.shape, np.float32(1 / 256), -128)
+    model.quantised(model.node("Softmax", [scaled], "rows", axis=1), y)
+    network = assert_layers(model.finish(y))
+    assert [layer.op for layer in network.layers if isinstance(layer, CoreLayer)] == ["SoftmaxOfLevels"]
