@@ -26,6 +26,7 @@ from tilewright.runtime.oracle.inputs import ONNX_TYPES, NodeArg
 from tilewright.runtime.quantise import (
     float_graph,
     float_regions,
+    masked_scores,
     normalisations,
     second_quantisation,
     softmax_levels,
@@ -85,6 +86,7 @@ def quantise(read: onnx.ModelProto, file: Path, calibrate: Path | None, steps: S
         unread = {each.name for each in arguments} - {name for node in prepared.proto.graph.node for name in node.input}
         calibration = read_calibration(calibrate, arguments, unread) if calibrate else \
             noise(arguments, unread, whole_bounds(prepared.proto), proposed_values(prepared.proto))
+        masks = masked_scores.bound_masks(prepared.proto, calibration.feeds())
         origin = replace(calibration.ranges, remarks=calibration.ranges.remarks + prepared.remarks).to_text()
         prepared.proto.metadata_props.add(key=METADATA_KEY, value=origin)
         second = SecondQuantisation.of(prepared.proto, prepared.weights)
@@ -92,7 +94,7 @@ def quantise(read: onnx.ModelProto, file: Path, calibrate: Path | None, steps: S
         _require_same(file.name, read, content, next(calibration.feeds()), rounds=bool(second.kept))
         attention = float_graph.attention_weights(second.proto)
         given = softmax_levels.softmax_levels(second.proto, attention, calibration.feeds()) | shared_ranges(
-            second.proto, calibration.feeds()) | second.overrides
+            second.proto, calibration.feeds()) | masks | second.overrides
     result.float_model.parent.mkdir(parents=True, exist_ok=True)
     write_arrays(result.samples, {name: array[:_KEPT_SAMPLES] for name, array in calibration.arrays.items()})
     write_file(result.origin, origin.encode())
@@ -120,8 +122,8 @@ def _key(read: onnx.ModelProto, calibrate: Path | None) -> str:
     if calibrate is not None:
         made.update(calibrate.name.encode())
         made.update(read_limited(calibrate))
-    for module in (__file__, float_graph.__file__, float_regions.__file__, normalisations.__file__,
-                   second_quantisation.__file__, softmax_levels.__file__, step_ranges.__file__,
+    for module in (__file__, float_graph.__file__, float_regions.__file__, masked_scores.__file__,
+                   normalisations.__file__, second_quantisation.__file__, softmax_levels.__file__, step_ranges.__file__,
                    vector_normalisations.__file__, calibration_module.__file__, static_quantiser.__file__):
         made.update(Path(module).read_bytes())
     made.update(onnxruntime.__version__.encode())
