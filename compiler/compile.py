@@ -34,8 +34,10 @@ from tilewright.compiler.plan.split_channels import split_channels
 from tilewright.compiler.plan.split_units import split_units
 from tilewright.compiler.schedule.bands import in_bands
 from tilewright.compiler.schedule.chaining import AnyPlan, computed_together, on_chip_only
-from tilewright.compiler.schedule.scheduler import CoreCall, schedule
+from tilewright.compiler.schedule.scheduler import schedule
+from tilewright.compiler.schedule.steps import CoreCall
 from tilewright.compiler.schedule.weight_image import pack_network, with_computed
+from tilewright.compiler.weights.lasting_weights import with_lasting_weights
 from tilewright.isa.command_port import PortName, WaitName
 from tilewright.isa.emit_c import header
 from tilewright.isa.extension import extension_of
@@ -199,10 +201,12 @@ def fit_network(network: Network, machine: Machine, options: Options = BEST) -> 
     network = with_float_bytes(with_flat_tables(network, machine), machine)
     network = with_matrix_images(with_factor_images(network, machine), machine)
     try:
-        return network, _plan_network(network, machine, options)
+        plans = _plan_network(network, machine, options)
     except DoesNotFitError:
         network = split_channels(network, machine, options)
-        return network, _plan_network(network, machine, options)
+        plans = _plan_network(network, machine, options)
+    lasting = with_lasting_weights(network, plans, machine)
+    return (network, plans) if lasting is network else (lasting, _plan_network(lasting, machine, options))
 
 
 def _plan_network(network: Network, machine: Machine, options: Options = BEST) -> tuple[AnyPlan, ...]:

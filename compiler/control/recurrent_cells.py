@@ -64,7 +64,7 @@ class RecurrentCell:
 
     def gate(self, inputs: str, state: str, block: _Block, activation: Activation) -> str:
         """Write the activation of what inputs and state add up to."""
-        total = self.writer.add("Add", [inputs, self.product(state, block)], f"{block.what} sum")
+        total = self.writer.add("Add", [self.product(state, block), inputs], f"{block.what} sum")
         return activation.of(total, block.what, self.writer)
 
     def parts(self, value: str, whats: Sequence[str]) -> list[str]:
@@ -93,9 +93,9 @@ class _GruCell(RecurrentCell):
             kept = write.add("Mul", [reset, self.product(h, last)], "candidate kept")
         else:
             kept = self.product(write.add("Mul", [reset, h], "state kept"), last)
-        candidate = activation.of(write.add("Add", [inputs[1], kept], "candidate sum"), "candidate", write)
+        candidate = activation.of(write.add("Add", [kept, inputs[1]], "candidate sum"), "candidate", write)
         back = write.add("Mul", [update, write.add("Sub", [h, candidate], "state less candidate")], "state back")
-        return (write.add("Add", [candidate, back], "h"),)
+        return (write.add("Add", [back, candidate], "h"),)
 
 
 class _LstmCell(RecurrentCell):
@@ -108,7 +108,7 @@ class _LstmCell(RecurrentCell):
         if self.direction.peepholes is None:
             entry, output, forget = self.parts(self.gate(inputs[0], h, gates, gate), ["input", "output", "forget"])
         else:
-            total = write.add("Add", [inputs[0], self.product(h, gates)], "gates sum")
+            total = write.add("Add", [self.product(h, gates), inputs[0]], "gates sum")
             sums = self.parts(total, ["input sum", "output sum", "forget sum"])
             entry, forget = (self._seen(sums[index], c, index, what, gate)
                              for index, what in ((0, "input"), (2, "forget")))

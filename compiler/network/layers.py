@@ -34,6 +34,7 @@ from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.rows.row_softmax import RowSoftmax
 
 __all__ = [
+    "NEGATED_ZERO",
     "AbsentChannels",
     "AnyLayer",
     "ByteSteps",
@@ -61,6 +62,9 @@ Shape = tuple[int, int, int]
 Pair = tuple[int, int]
 Pads = tuple[int, int, int, int]
 Kind = Literal["conv", "average", "pass"]
+
+NEGATED_ZERO = -128
+"""Zero point of a computed factor that is negated, so that two int8 halves hold each of its nine bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -238,6 +242,9 @@ class Layer:
     ``pad_value`` is that zero point. ``conv_shape`` is the shape before the max pooling, ``out_shape`` after it.
     A fully connected layer is a convolution whose kernel is as large as its input.
 
+    With ``early_weights`` it finds weights, parameters and table on the chip: an earlier layer loads the same, or there
+    is time to load them.
+
     A ``whole`` layer leaves its sums themselves: ``out_shape`` has four channels, the bytes of an int32, for each of
     ``conv_shape``; nothing follows the sums, and the scales are 1.
 
@@ -274,6 +281,7 @@ class Layer:
     also: tuple[str, ...] = ()
     exact: bool = True
     images: int = 1
+    early_weights: bool = False
 
     @property
     def weight_parts(self) -> tuple[np.ndarray, ...]:

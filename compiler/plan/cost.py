@@ -39,6 +39,10 @@ Chosen by trial on the fast engine, of 0, 4, 6, 8, 12, 20 and 30: for LeNet-5 (b
 sizes), and ResNet50 at 64x64 (base, large), 8 beats 30 everywhere, by 3 % on the smallest and 0.01 % on the largest.
 """
 
+_EARLY_OVERHEAD = 14
+"""The same where no load of weights hides what a command costs the core and post-processing: chosen by trial on the
+cycle model, of 8, 11, 14 and 20, for a GRU and an LSTM of 64 units on base."""
+
 _ROW_CYCLES, _NORM_CYCLES, _ROWS_OVERHEAD = 25, 40, 80
 """Of a row of few elements, and of the first and last row of a step, on `base`; lanes change them by a cycle or two."""
 
@@ -114,8 +118,9 @@ def compute_cycles(problem: Problem, tile: Tile, block: WeightBlock) -> int:
     # The last products of second channels follow the command.
     behind = machine.tiles if nest.winograd and machine.pairs_channels else 0
     rows = row_cycles(len(tile.rows.out) * len(tile.columns.out), problem.layer, machine)
-    return _STEP_OVERHEAD + max(mac_cycles(tiles, groups, block.steps, machine) + behind,
-                               post_cycles(tiles, groups, problem.layer, nest, machine) + rows)
+    overhead = _EARLY_OVERHEAD if problem.layer.early_weights else _STEP_OVERHEAD
+    return overhead + max(mac_cycles(tiles, groups, block.steps, machine) + behind,
+                          post_cycles(tiles, groups, problem.layer, nest, machine) + rows)
 
 
 def last_rows(problem: Problem, tiling: Tiling) -> int:
@@ -223,6 +228,8 @@ def _staying_transfers(problem: Problem, tiling: Tiling) -> Transfers:
 
 def weight_transfers(problem: Problem, tiling: Tiling) -> Transfers:
     """Return the cycles in which weights, parameters and the value table are loaded; the table is not the first."""
+    if problem.layer.early_weights:
+        return Transfers(0, 0)
     once = sum(number * _block_cycles(problem, block) for block, number in block_sizes(tiling.blocks).items())
     again = not tiling.weights_outer and len(tiling.blocks) > 1
     table = _bus_cycles(1, table_bytes(problem.layer), problem.machine)

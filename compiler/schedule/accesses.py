@@ -5,7 +5,7 @@ the interval from the first to behind the last place, in bytes; weight memories 
 :class:`Intervals` finds the accesses that overlap one.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Generic, Protocol, TypeVar
@@ -14,7 +14,7 @@ from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import SUM_BYTES, TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 
-__all__ = ["Access", "Interval", "Intervals", "Reader", "T", "mesh", "same_teeth"]
+__all__ = ["Access", "Interval", "Intervals", "MemoryTouches", "Reader", "T", "mesh", "same_teeth"]
 
 _Operands = Mapping[str, int]
 
@@ -94,6 +94,62 @@ class Intervals(Generic[T]):
                     if not (start <= each.start and each.stop <= stop and covers(each) and same_teeth(new, each))]
             kept.append(new)
             self.pages[page] = kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """Places that a store writes, the ``number``-th of the program."""
+
+    number: int
+    start: int
+    stop: int
+    step: int
+    size: int
+
+
+@dataclass(slots=True)
+class MemoryTouches:
+    """What of main memory the commands of a program, in their order, touch.
+
+    ``recent`` are the accesses since the last fence. Stores are acknowledged in order, and loads of data have waited
+    for the first ``waited`` of the ``stored``.
+    """
+
+    recent: list[Access] = field(default_factory=list)
+    stores: Intervals[_Stored] = field(default_factory=Intervals)
+    stored: int = 0
+    waited: int = 0
+
+    def add(self, accesses: Iterable[Access]) -> None:
+        """Add the accesses of a load of data or of a store."""
+        for access in accesses:
+            if access.space != "memory":
+                continue
+            self.recent.append(access)
+            if access.write:
+                self.stored += 1
+                self.stores.replace(_Stored(self.stored, access.start, access.stop, access.step, access.size),
+                                    lambda _: True)
+            else:
+                self.waited = max(self.waited, self._last(access))
+
+    def fence(self) -> None:
+        """Take everything as complete."""
+        self.recent.clear()
+        self.waited = self.stored
+
+    def in_use(self, start: int, stop: int, *, write: bool) -> bool:
+        """Tell whether a command that may be under way writes what the host core reads, or touches what it writes."""
+        return any(access.start < stop and start < access.stop and (write or access.write) for access in self.recent)
+
+    def there(self, spans: Iterable[tuple[int, int]]) -> bool:
+        """Tell whether a load of data has waited for all that is stored to memory [start, stop)."""
+        return all(self._last(Access("memory", *span)) <= self.waited for span in spans)
+
+    def _last(self, read: Access) -> int:
+        """Return the number of the last store that writes what an access reads; 0 if none does."""
+        return max((each.number for each in self.stores.overlapping(read.start, read.stop) if not mesh(each, read)),
+                   default=0)
 
 
 @dataclass(slots=True)

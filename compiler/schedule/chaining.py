@@ -16,6 +16,7 @@ from tilewright.compiler.network.memory_map import root_of
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.plan.alike_layers import plan_chained_once
 from tilewright.compiler.plan.core_plan import CorePlan
+from tilewright.compiler.plan.cost import HANDOVER, TURNAROUND
 from tilewright.compiler.plan.planner import LayerPlan, aligned, busy_cycles, priced
 from tilewright.compiler.plan.problem import APART, BEHIND, Feed, OnChip
 from tilewright.compiler.schedule.groups import chained_to
@@ -166,7 +167,7 @@ class ChainPlanner:
         first, reader = chain.first, chain.first + len(chain.plans)
         sources = self.flow.sources(reader)
         if sources is None or min(sources) < first or behind.layer.unit is not None \
-                or self.flow.weighs(reader, range(first, reader)):
+                or self.flow.weighs(reader, range(reader)):
             return None
         plan = plan_chained_once(behind.layer, self.machine, self.options, behind.layouts, OnChip(input=True), 1)
         if plan is None:
@@ -211,11 +212,13 @@ def can_store_twice(plan: LayerPlan, machine: Machine) -> bool:
     """Tell whether results may go to memory and to the buffer, word after word, without the store in the array's way.
 
     A quarter of the time is left for what else keeps the store waiting: the bus, and post-processing at its buffer.
+    Fewer words than the cycles that a handover saves are never in the way.
     """
     results = math.prod(plan.layer.out_shape)
     words = results / machine.bus_bytes + results / machine.written_bytes
     tiles = math.prod(plan.layer.conv_shape) / machine.lanes
-    return words <= STORE_SHARE * plan.nest.steps * tiles / (4 if plan.nest.winograd else 1)
+    array = plan.nest.steps * tiles / (4 if plan.nest.winograd else 1)
+    return words <= max(STORE_SHARE * array, TURNAROUND - HANDOVER)
 
 
 def follows(first: Layer, second: Layer) -> bool:

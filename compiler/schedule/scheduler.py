@@ -12,7 +12,7 @@ Layers of a chain (compiler/schedule/chaining.py) hand their results over in the
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -35,7 +35,7 @@ from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.tiles import block_rows, strip, whole_tile
 from tilewright.compiler.schedule import groups, on_chip
 from tilewright.compiler.schedule import step_commands as commands
-from tilewright.compiler.schedule.accesses import Access
+from tilewright.compiler.schedule.accesses import Access, MemoryTouches
 from tilewright.compiler.schedule.kept_inputs import lay_out
 from tilewright.compiler.schedule.rings import (
     LEAST_PIECE,
@@ -48,33 +48,25 @@ from tilewright.compiler.schedule.rings import (
     with_lasting,
 )
 from tilewright.compiler.schedule.step_commands import Draft
-from tilewright.compiler.schedule.steps import Kind, Need, TileStep, block_of, needs_of, steps_of, tile_of
+from tilewright.compiler.schedule.steps import CoreCall, Kind, Need, TileStep, block_of, needs_of, steps_of, tile_of
 from tilewright.compiler.schedule.stretch_commands import in_stretches
 from tilewright.compiler.schedule.synchronisation import synchronise
-from tilewright.compiler.schedule.weight_image import BlockImage, Span
+from tilewright.compiler.schedule.weight_image import BlockImage, Span, computed_spans
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
-from tilewright.isa.program import Call, Issue, Operand
+from tilewright.isa.program import Call, Issue
 
-__all__ = ["CoreCall", "ProgramScheduler", "schedule"]
-
-@dataclass(frozen=True, slots=True)
-class CoreCall:
-    """Calls of the host core that compute a layer, one for each image, and about how many cycles they take together."""
-
-    calls: tuple[Call, ...]
-    cycles: int
+__all__ = ["ProgramScheduler", "schedule"]
 
 
 @dataclass(slots=True)
 class ProgramScheduler:
     """Writes the program; ``drafts`` are (layer, command) in order.
 
-    Every layer has either a plan or a call. ``touched`` is what of the tensors in memory the commands since the last
-    fence read and write. ``kept`` is where the inputs of chained layers lie, by layer, and ``late`` those at
-    whose place something else may lie. ``tokens`` are the places of the words that tell of early loads, by the first
-    layer of a group.
-    ``opened`` are the layers with computed weights whose first data are loaded: only then are those there.
+    Every layer has either a plan or a call. ``touched`` is what of the tensors in memory the commands read and write.
+    ``kept`` is where the inputs of chained layers lie, by layer, and ``late`` those at whose place something else may
+    lie. ``tokens`` are the places of the words that tell of early loads, by the first layer of a group. ``opened`` are
+    the layers with computed weights whose first data are loaded: only then are those there.
     """
 
     machine: Machine
@@ -83,7 +75,7 @@ class ProgramScheduler:
     images: Mapping[int, tuple[BlockImage, ...]]
     memory: MemoryPlan
     drafts: list[tuple[int, Draft | Call]] = field(default_factory=list)
-    touched: list[Access] = field(default_factory=list)
+    touched: MemoryTouches = field(default_factory=MemoryTouches)
     configuration: dict[tuple[str, str], Draft] = field(default_factory=dict)
     steps: tuple[TileStep, ...] = field(init=False)
     first_steps: dict[int, int] = field(init=False)
@@ -148,10 +140,7 @@ class ProgramScheduler:
             if following.layer in self.calls:
                 continue
             if following.first and self.plans[following.layer].layer.factor is not None:
-                # Its weights are computed: the load of its data waits for them.
-                self.load_data(following)
-                self.opened.add(following.layer)
-                self.load_weights(following, following.layer)
+                self.open(following)
                 continue
             self.load_weights(following, step.layer)
             free = self.free_bytes(step, following)
@@ -172,10 +161,29 @@ class ProgramScheduler:
                     continue
                 self.configuration[key] = draft
             elif draft.mnemonic != "ldw" and draft.variant != "status":
-                self.touched += [access for access in draft.accesses if access.space == "memory"]
+                self.touched.add(draft.accesses)
             self.drafts.append((groups.home(self.plans, layer), draft))
 
     # ---- load
+
+    def open(self, step: TileStep) -> None:
+        """Load the first data and weights of a layer whose weights are computed, which a load of data must wait for.
+
+        That may be one before. Else it is that of the residual, so that the weights come while the input is not there.
+        """
+        layer, plan = step.layer, self.plans[step.layer]
+        written = computed_spans(plan.layer, self.images[layer], self.memory.weights)
+        late = not self.touched.there(written)
+        if late and plan.layer.residual is not None and not plan.blocks[0].holds:
+            self.load_residual(step, written)
+            late = False
+        if late:
+            self.load_input(step, written)
+            self.load_residual(step)
+        self.opened.add(layer)
+        self.load_weights(step, layer)
+        if not late:
+            self.load_data(step)
 
     def load_weights(self, step: TileStep, layer: int) -> None:
         """Load weights, parameters and table of ``step``, if they are not there, in the function of ``layer``."""
@@ -291,6 +299,11 @@ class ProgramScheduler:
 
     def load_data(self, step: TileStep) -> None:
         """Load the input tile and the residual of ``step``, if they are not there."""
+        self.load_input(step)
+        self.load_residual(step)
+
+    def load_input(self, step: TileStep, behind: Sequence[tuple[int, int]] = ()) -> None:
+        """Load the input tile of ``step``, if it is not there, when what memory ``behind`` holds is written."""
         plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
         if step.first and plan.chip.output and not plan.chip.input:
             self.begin_chain(step.layer)
@@ -312,12 +325,16 @@ class ProgramScheduler:
             region = self.required(self.inputs.take(size, around=True), "activation")
             drafts = commands.load_part(plan, tile, block, tensor, region) if plan.splits_input \
                 else commands.load_input(plan, tile, tensor, region)
-            self.emit(step.layer, commands.behind(drafts, self.computed(step.layer)) if step.first else drafts)
-        if plan.layer.residual and not block.holds:
+            self.emit(step.layer, commands.behind(drafts, behind))
+
+    def load_residual(self, step: TileStep, behind: Sequence[tuple[int, int]] = ()) -> None:
+        """Load what ``step`` adds, if there is anything and it is not there, when memory ``behind`` is written."""
+        plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
+        if plan.layer.residual and not block.holds and step.index not in self.reserved:
             region = self.required(self.results.allocate(result_bytes(tile, plan.layer, block.channels)), "result")
             self.reserved[step.index] = region
             tensor = self.memory.tensors[plan.layer.residual.tensor]
-            self.emit(step.layer, commands.load_residual(plan, tile, block, tensor, region))
+            self.emit(step.layer, commands.behind(commands.load_residual(plan, tile, block, tensor, region), behind))
 
     def load_early(self, step: TileStep, following: TileStep) -> None:
         """Load the first input of the next band when ``step`` ends a band of the first layer of its group."""
@@ -349,13 +366,6 @@ class ProgramScheduler:
         size = max(word, self.machine.padded_bytes)
         self.emit(step.layer, commands.load_weights("main", Span(first, first + size), self.memory.weights,
                                                     Region(target.start * word, target.stop * word), self.machine))
-
-    def computed(self, layer: int) -> list[tuple[int, int]]:
-        """Return where in memory the computed weights and parameters of a layer lie."""
-        factor = self.plans[layer].layer.factor
-        kinds = (("main", "parameters") if factor.parameters else ("main",)) if factor is not None else ()
-        spans = [getattr(image, kind) for image in self.images[layer] for kind in kinds]
-        return [(self.memory.weights + span.start, self.memory.weights + span.stop) for span in spans]
 
     def load_strip(self, step: TileStep, tensor: int) -> None:
         """Load those block rows of an input that stays which ``step`` is the first to need."""
@@ -454,17 +464,13 @@ class ProgramScheduler:
     def call(self, step: TileStep) -> None:
         """Let the host core compute ``step`` when what it needs is done, and weights of later layers come meanwhile."""
         core = self.calls[step.layer]
-        if any(self.in_use(operand, write=operand is call.output) for call in core.calls for operand in call.operands):
+        if any(self.touched.in_use(operand.address, operand.address + operand.span_bytes, write=operand is call.output)
+               for call in core.calls for operand in call.operands):
             self.emit(step.layer, iter([Draft("sta", "fence")]))
-            self.touched.clear()
+            self.touched.fence()
         self.fetch_ahead(step.layer, core.cycles * self.machine.bus_bytes)
         self.drafts += [(step.layer, call) for call in core.calls]
         self.store_record(step.layer)
-
-    def in_use(self, operand: Operand, *, write: bool) -> bool:
-        """Tell whether a command that may be under way writes what the host core reads, or touches what it writes."""
-        start, stop = operand.address, operand.address + operand.span_bytes
-        return any(access.start < stop and start < access.stop and (write or access.write) for access in self.touched)
 
     def store_record(self, layer: int) -> None:
         """Store the counters at the end of ``layer``."""

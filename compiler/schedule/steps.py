@@ -14,8 +14,9 @@ from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.problem import turns_round
 from tilewright.compiler.plan.tiles import Tile
 from tilewright.compiler.schedule.groups import by_blocks
+from tilewright.isa.program import Call
 
-__all__ = ["Kind", "Need", "TileStep", "block_of", "key", "needs_of", "order", "steps_of", "tile_of"]
+__all__ = ["CoreCall", "Kind", "Need", "TileStep", "block_of", "key", "needs_of", "order", "steps_of", "tile_of"]
 
 Kind = Literal["input", "weights", "parameters", "table"]
 
@@ -33,6 +34,14 @@ class TileStep:
     block: int
     first: bool
     last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CoreCall:
+    """Calls of the host core that compute a layer, one for each image, and about how many cycles they take together."""
+
+    calls: tuple[Call, ...]
+    cycles: int
 
 
 @dataclass(frozen=True, slots=True)

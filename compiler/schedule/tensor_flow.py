@@ -79,7 +79,7 @@ class Flow:
     def weighs(self, reader: int, layers: Collection[int]) -> bool:
         """Tell whether layer ``reader`` has weights, a channel factor, that any of ``layers`` compute.
 
-        No load in a chain waits for what a layer of it stores, and computed weights are loaded from memory.
+        Computed weights are loaded when a load of data has waited for them, and an input on chip needs no load.
         """
         layer, tensors = self.network.layers[reader], self.network.tensors
         return isinstance(layer, Layer) and layer.factor is not None and any(

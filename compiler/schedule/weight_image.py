@@ -1,6 +1,6 @@
 """Pack weights, biases and scales into the words of docs/datapath.md, block after block as they are loaded."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,8 +19,8 @@ from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.semantics.inner_product import fold_run_eta, fold_tile_eta
 
 __all__ = [
-    "BlockImage", "CodedPart", "Span", "pack_channels", "pack_conv", "pack_conv23", "pack_network", "pack_parameters",
-    "with_computed",
+    "BlockImage", "CodedPart", "Span", "computed_spans", "pack_channels", "pack_conv", "pack_conv23", "pack_network",
+    "pack_parameters", "with_computed",
 ]
 
 _Int8 = NDArray[np.int8]
@@ -149,6 +149,14 @@ def with_computed(places: Mapping[int, tuple[BlockImage, ...]], plans: Mapping[i
             images.append(image)
         found[index] = tuple(images)
     return found
+
+
+def computed_spans(layer: Layer, images: Sequence[BlockImage], weights: int) -> list[tuple[int, int]]:
+    """Return where in memory the computed weights and parameters of a layer lie; the image begins at ``weights``."""
+    factor = layer.factor
+    kinds = (("main", "parameters") if factor.parameters else ("main",)) if factor is not None else ()
+    spans = [getattr(image, kind) for image in images for kind in kinds]
+    return [(weights + span.start, weights + span.stop) for span in spans]
 
 
 def _bias(plan: LayerPlan, machine: Machine) -> _Int32:

@@ -9,10 +9,12 @@ group to a pixel of all its words, zeros included. So no byte of it need be ther
 and the bytes of the bias, - x_zero · v, are tables of the factor; scales stand beside them as constants.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from tilewright.compiler.network.factors.factor_choice import TensorMakers, with_early_factors
 from tilewright.compiler.network.layers import (
     AnyLayer,
     ChannelFactor,
@@ -35,20 +37,58 @@ _MOST_CHANNELS = 8192
 
 
 def with_factor_images(network: Network, machine: Machine) -> Network:
-    """Return ``network`` with layers before each product that write its weights and parameters for ``machine``."""
-    layers: list[AnyLayer] = []
+    """Return ``network`` with layers before each product that write its weights and parameters for ``machine``.
+
+    Of a product of vectors they come as soon as a layer stands between them and the one that computes the factor: so
+    they do not wait for it, nor the product for them.
+    """
+    if not any(_unwritten(layer) for layer in network.layers):
+        return network
     tensors = dict(network.tensors)
-    for layer in network.layers:
-        if isinstance(layer, Layer) and isinstance(layer.factor, ChannelFactor) and not layer.factor.images:
-            for part in _parts(layer, tensors, min(_MOST_CHANNELS, machine.activation_bytes // 4)):
-                assert isinstance(part.factor, ChannelFactor)
-                images = _ProductImages(part, part.factor, tensors[part.factor.tensor], machine)
-                written = images.written()
-                layers += [*images.layers, written]
-                tensors |= {info.name: info for info in images.tensors}
+    layers = with_early_factors(network.layers, tensors)
+    makers = TensorMakers(layers, tensors)
+    products: list[list[AnyLayer]] = []
+    images: dict[int, tuple[int, list[AnyLayer]]] = {}
+    for index, layer in enumerate(layers):
+        if not _unwritten(layer):
+            products.append([layer])
             continue
-        layers.append(layer)
-    return replace(network, layers=tuple(layers), tensors=tensors) if len(layers) > len(network.layers) else network
+        assert isinstance(layer, Layer)
+        assert isinstance(layer.factor, ChannelFactor)
+        maker = makers.last(tensors[layer.factor.tensor]) if layer.in_shape[1:] == (1, 1) else index
+        products.append([])
+        images[index] = maker, []
+        for part in _parts(layer, tensors, min(_MOST_CHANNELS, machine.activation_bytes // 4)):
+            assert isinstance(part.factor, ChannelFactor)
+            found = _ProductImages(part, part.factor, tensors[part.factor.tensor], machine)
+            products[index].append(found.written())
+            images[index][1].extend(found.layers)
+            tensors |= {info.name: info for info in found.tensors}
+    return replace(network, layers=tuple(_in_order(products, images)), tensors=tensors)
+
+
+def _unwritten(layer: AnyLayer) -> bool:
+    """Tell whether a layer multiplies by a vector whose weights no layer writes yet."""
+    return isinstance(layer, Layer) and isinstance(layer.factor, ChannelFactor) and not layer.factor.images
+
+
+def _in_order(products: Sequence[Sequence[AnyLayer]],
+              images: dict[int, tuple[int, list[AnyLayer]]]) -> Iterator[AnyLayer]:
+    """Yield all layers: those of ``images``, by product, behind their maker and one more, and before the product."""
+    for index, layers in enumerate(products):
+        if index in images:
+            yield from images.pop(index)[1]
+            yield from layers
+        else:
+            # Of products that others than their images come before, the weights do, too.
+            yield from (replace(each, early_weights=True) if isinstance(each, Layer) and isinstance(
+                each.factor, ChannelFactor) else each for each in layers)
+        latest = index
+        for product, (maker, written) in sorted(images.items(), key=lambda each: each[1][0]):
+            if maker < latest:
+                del images[product]
+                yield from written
+                latest = index + 1
 
 
 def _parts(layer: Layer, tensors: dict[str, TensorInfo], most: int) -> list[Layer]:
@@ -63,7 +103,8 @@ def _parts(layer: Layer, tensors: dict[str, TensorInfo], most: int) -> list[Laye
     for first in range(0, channels, most):
         shape = (min(most, channels - first), 1, 1)
         names = []
-        for name in (layer.input, layer.output, layer.factor.tensor):
+        added = () if layer.residual is None else (layer.residual.tensor,)
+        for name in (layer.input, layer.output, layer.factor.tensor, *added):
             info = tensors[name]
             parent, offset = (name, 0) if info.place is None else (info.place.parent, info.place.offset)
             part = replace(info, name=f"{name}:channels {first} of {layer.name}", shape=shape, onnx_name=None,
@@ -75,6 +116,7 @@ def _parts(layer: Layer, tensors: dict[str, TensorInfo], most: int) -> list[Laye
         found.append(replace(
             layer, name=f"{layer.name}[{first}]", input=names[0], output=names[1], in_shape=shape, conv_shape=shape,
             out_shape=shape, groups=shape[0], bias=layer.bias[chosen], factor=replace(layer.factor, tensor=names[2]),
+            residual=layer.residual and replace(layer.residual, tensor=names[3]),
             requantisation=replace(layer.requantisation, scale=layer.requantisation.scale[chosen])))
     return found
 

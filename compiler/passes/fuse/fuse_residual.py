@@ -11,7 +11,7 @@ from tilewright.compiler.graph.move_operators import QAlias
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.graph.scales import tensor_info
-from tilewright.compiler.network.layers import Residual
+from tilewright.compiler.network.layers import NEGATED_ZERO, Residual
 from tilewright.compiler.network.reference import residual_table
 
 __all__ = ["FuseResidual", "FuseResidualBehindTable"]
@@ -92,19 +92,29 @@ def _swapped(residual: Residual, first: str) -> Residual:
 def _taker(graph: Graph, value: str) -> tuple[Node, ...] | None:
     """Return the operator that computes ``value`` and can take the addition on; behind it, the QAlias between them.
 
-    The addition may read its operand by another quantisation than its own, which changes no byte.
+    The addition may read its operand by another quantisation than its own, or a vector as an image of one pixel, which
+    changes no byte.
     """
     node = graph.producer(value)
     aliases: tuple[Node, ...] = ()
     if node is not None and isinstance(node.operator, QAlias) and graph.only_reader(value) is not None \
-            and graph.tensors[value].shape == graph.tensors[node.inputs[0]].shape:
+            and _pixels(graph.tensors[value].shape) == _pixels(graph.tensors[node.inputs[0]].shape):
         aliases, value = (node,), node.inputs[0]
         node = graph.producer(value)
-    # A product may come negated, which its table undoes behind the addition.
-    if node is None or not isinstance(node.operator, OneLayer) or isinstance(node.operator, QScale) \
+    if node is None or not isinstance(node.operator, OneLayer) or _negated(graph, node) \
             or node.operator.residual is not None or graph.only_reader(value) is None:
         return None
     return node, *aliases
+
+
+def _pixels(shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Return a shape, that of a vector as an image of one pixel."""
+    return None if shape is None else (*shape, 1, 1)[:max(len(shape), 4)]
+
+
+def _negated(graph: Graph, node: Node) -> bool:
+    """Tell whether a product comes negated, which its table undoes behind the addition."""
+    return isinstance(node.operator, QScale) and graph.tensors[node.inputs[1]].zero_point == NEGATED_ZERO
 
 
 def _residual(graph: Graph, add: Node, operator: QAdd) -> Residual:

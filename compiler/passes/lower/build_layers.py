@@ -209,6 +209,8 @@ class _Build:
     def data_inputs(self, node: Node) -> tuple[str, ...]:
         """Return the tensors that a node reads, constants left out."""
         operator = node.operator
+        if isinstance(operator, QScale) and operator.residual is not None:
+            return *node.inputs[:2], operator.residual.tensor
         if isinstance(operator, QScale | QProduct):
             return node.inputs[:2]
         if isinstance(operator, OneLayer) and operator.residual is not None:

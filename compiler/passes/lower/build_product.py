@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph.integer_operators import QScale
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.network.layers import ChannelFactor, Layer, Requantisation, TensorInfo
+from tilewright.compiler.network.layers import NEGATED_ZERO, ChannelFactor, Layer, Requantisation, TensorInfo
 from tilewright.isa.numerics import pack_scale
 
 __all__ = ["product_layer", "product_scale"]
@@ -23,7 +23,8 @@ def product_layer(node: Node, operator: QScale, name: str, types: tuple[TensorIn
     """Return the layer of a QScale; ``types`` are those of x, the vector, the operator's own result, and the output.
 
     The nine bits of a factor are two int8 halves, but for 255. So factors of 0 .. 255 are negated, and a table turns
-    each bit of the result: -1 - q is what -q becomes around the zero point -1 - z.
+    each bit of the result: -1 - q is what -q becomes around the zero point -1 - z. The table of what is added to comes
+    before the addition.
 
     Raises
     ------
@@ -36,8 +37,9 @@ def product_layer(node: Node, operator: QScale, name: str, types: tuple[TensorIn
         pack_scale(float(scale))
     except ValueError as error:
         raise BadModelError(f"Scales of node {node.name!r} are too far apart: {error}") from error
-    factor = ChannelFactor(tensor=vector.name, zero_point=vector.zero_point, negated=vector.zero_point == -128)
+    factor = ChannelFactor(tensor=vector.name, zero_point=vector.zero_point, negated=vector.zero_point == NEGATED_ZERO)
     zero, low, high, table = own.zero_point, operator.low, operator.high, operator.table
+    assert not (factor.negated and operator.residual is not None and not operator.table_first)
     if factor.negated:
         zero, low, high = -1 - zero, -1 - high, -1 - low
         table = (np.arange(-128, 128).astype(np.int8) if table is None else table)[::-1]
@@ -48,7 +50,8 @@ def product_layer(node: Node, operator: QScale, name: str, types: tuple[TensorIn
                  dilations=(1, 1 if factor.halves == 1 else 0), pad_value=x.zero_point, groups=channels,
                  requantisation=Requantisation(scale=np.full(channels, scale, np.float32), zero_point=zero, low=low,
                                                high=high),
-                 factor=factor, pool=operator.pool, table=table, exact=operator.exact and exact)
+                 factor=factor, pool=operator.pool, table=table, residual=operator.residual,
+                 table_first=operator.table_first, exact=operator.exact and exact)
 
 
 def product_scale(x: TensorInfo, factor: TensorInfo, y: TensorInfo) -> tuple[np.float32, bool]:
