@@ -63,10 +63,9 @@ __all__ = ["ProgramScheduler", "schedule"]
 class ProgramScheduler:
     """Writes the program; ``drafts`` are (layer, command) in order.
 
-    Every layer has either a plan or a call. ``touched`` is what of the tensors in memory the commands read and write.
-    ``kept`` is where the inputs of chained layers lie, by layer, and ``late`` those at whose place something else may
-    lie. ``tokens`` are the places of the words that tell of early loads, by the first layer of a group. ``opened`` are
-    the layers with computed weights whose first data are loaded: only then are those there.
+    Every layer has either a plan or a call. ``kept`` is where the inputs of chained layers lie, by layer, and ``late``
+    those at whose place something else may lie. ``tokens`` are the places of the words that tell of early loads, by the
+    first layer of a group. ``opened`` are the layers with computed weights whose first data are loaded.
     """
 
     machine: Machine

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tilewright.compiler.schedule.accesses import Intervals, mesh, same_teeth
+from tilewright.compiler.schedule.accesses import Access, Intervals, MemoryTouches, mesh, same_teeth
 
 
 @dataclass(frozen=True)
@@ -59,3 +59,24 @@ def test_an_interval_replaces_what_it_covers_and_no_other_teeth():
     assert sorted(set(held.overlapping(0, 64)), key=lambda comb: comb.start) == [Comb(0, 64, 16, 4), Comb(4, 64, 16, 4)]
     held.replace(Comb(0, 64), lambda _: True)
     assert set(held.overlapping(0, 64)) == {Comb(0, 64)}
+
+
+def test_a_load_that_waits_for_a_store_waits_for_all_before_it():
+    touches = MemoryTouches()
+    touches.add([Access("memory", 0, 8, write=True)])
+    touches.add([Access("memory", 8, 16, write=True)])
+    touches.add([Access("memory", 16, 24, write=True)])
+    assert not touches.there([(0, 8)])
+    touches.add([Access("results", 0, 64, write=True), Access("memory", 8, 9)])
+    assert touches.there([(0, 16)])
+    assert touches.there([(24, 32)])
+    assert not touches.there([(0, 8), (23, 32)])
+    touches.fence()
+    assert touches.there([(16, 24)])
+
+
+def test_a_load_between_the_teeth_of_a_store_waits_for_nothing():
+    touches = MemoryTouches()
+    touches.add([Access("memory", 0, 64, write=True, step=8, size=2)])
+    touches.add([Access("memory", 4, 60, step=8, size=2)])
+    assert not touches.there([(0, 8)])

@@ -68,3 +68,29 @@ def test_machines_compute_what_the_layers_say_whatever_they_leave_out(machine):
     found = execute(compiled, inputs)
     for name, expected in run_network(network, inputs).items():
         np.testing.assert_array_equal(found[name], expected, err_msg=name)
+
+
+def gated(dtype, zero_point) -> bytes:
+    """Return the sum of a product of two vectors, of which the first is there before the second, and a tensor."""
+    model = ModelBuilder("qdq", seed=6, dtype=dtype, zero_point=zero_point)
+    x = model.input((1, 12, 1, 1))
+    early, kept = (model.conv(x, 24, kernel=1) for _ in range(2))
+    late = model.conv(model.conv(x, 24, kernel=1), 24, kernel=1)
+    product = model.value((1, 24, 1, 1), np.float32(0.03), zero_point)
+    model._operator("Mul", (early, late), product)
+    return model.finish(model.conv(model.add(product, kept), 4, kernel=1))
+
+
+@pytest.mark.parametrize(("dtype", "zero_point", "joins"), [(np.int8, 0, True), (np.int8, 5, True),
+                                                            (np.int8, -128, False)])
+def test_an_addition_joins_a_product_of_vectors_that_is_not_negated(dtype, zero_point, joins):
+    network = assert_layers(gated(dtype, zero_point))
+    (product,) = (layer for layer in network.layers if layer.factor is not None)
+    assert (product.residual is not None) is joins
+    inputs = inputs_of(network)
+    for machine in (preset("base"), Machine(name="without adder", residual_adder=False)):
+        compiled = compile_layers(network, machine, keep_tensors=True)
+        check((command for _, command in compiled.program.commands()), machine)
+        found = execute(compiled, inputs)
+        for name, expected in run_network(network, inputs).items():
+            np.testing.assert_array_equal(found[name], expected, err_msg=name)
