@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from tilewright.compiler.graph.onnx_operators import OnnxOperator
 
 __all__ = [
-    "CoreChain", "CoreHalves", "CoreLogSoftmax", "CoreLookUp", "CoreNormalisation", "CoreOperator", "CoreResponse",
-    "CoreSoftmax",
+    "CoreChain", "CoreHalves", "CoreLevels", "CoreLogSoftmax", "CoreLookUp", "CoreNormalisation", "CoreOperator",
+    "CoreResponse", "CoreSoftmax",
 ]
 
 
@@ -29,6 +29,13 @@ class CoreHalves(CoreOperator):
     """Levels less a zero point of run time, as two int8 halves: what the first less the second is."""
 
     op_type: str = "HalvesOfLevels"
+
+
+@dataclass(frozen=True)
+class CoreLevels(CoreOperator):
+    """Levels, by a scale of run time, of whole sums times a factor, perhaps with a bias and a Relu."""
+
+    op_type: str = "LevelsOfSums"
 
 
 @dataclass(frozen=True)

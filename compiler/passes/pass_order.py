@@ -33,6 +33,7 @@ from tilewright.compiler.passes.lower.build_layers import build_network
 from tilewright.compiler.passes.lower.fuse_chains import FuseChains
 from tilewright.compiler.passes.lower.fuse_core import FuseCore
 from tilewright.compiler.passes.lower.fuse_levels import FuseLevels
+from tilewright.compiler.passes.lower.quantise_sums import QuantiseSums
 from tilewright.compiler.passes.lower.recognise_unit import RecogniseUnit
 from tilewright.compiler.passes.recognise.equivalents.use_equivalents import UseEquivalents
 from tilewright.compiler.passes.recognise.fold_affine import FoldAffine
@@ -74,7 +75,8 @@ _FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), FuseResidual(), FuseTable(),
            FuseResidualBehindTable(), RaiseAboveConcat(QMaxPool), FusePool())
 """Those → one operator per layer."""
 
-PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION, FuseLevels(), FuseCore(), FuseChains(), OrderNodes())
+PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION, FuseLevels(), FuseCore(), QuantiseSums(), FuseChains(),
+          OrderNodes())
 
 
 def _passes(options: Options, extension: Extension | None = None) -> tuple[Pass, ...]:

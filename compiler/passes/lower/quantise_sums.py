@@ -1,0 +1,178 @@
+"""What DynamicQuantizeLinear makes of whole sums needs no floats but those of a few sums.
+
+``f = Relu(Add(Mul(Cast(sums), s), b))`` grows with the sum, channel by channel, if s does not fall below 0. So the
+largest f is that of one of the channels' largest sums, to the bit, and its levels follow from the sums
+(`compiler.kernels.levels.levels_of_sums`). The floats go where nothing else reads them.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tilewright.compiler.graph.core_operators import CoreLevels
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.integer_operators import QConv
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxCast,
+    OnnxQuantizeLinear,
+    OnnxReduction,
+    OnnxRelu,
+)
+from tilewright.compiler.graph.rewrite import Pass
+from tilewright.compiler.passes.lower.build_core import is_core
+
+__all__ = ["QuantiseSums"]
+
+_AXES_ARE_AN_INPUT = 18
+_EXTREMES = ("ReduceMax", "ReduceMin")
+_BYTES = ("int8", "uint8")
+
+
+@dataclass(frozen=True, slots=True)
+class _Floats:
+    """Nodes that make floats of the whole ``sums`` of a product, each from the one before it; ``bits`` bound these."""
+
+    sums: Tensor
+    nodes: tuple[Node, ...]
+    bits: int
+
+    @property
+    def relu(self) -> bool:
+        return isinstance(self.nodes[-1].operator, OnnxRelu)
+
+    def other(self, op: str) -> str:
+        """Return the other operand of the Mul or Add among the nodes, ``""`` if there is none."""
+        for before, node in zip(self.nodes, self.nodes[1:], strict=False):
+            if node.op == op:
+                return next(name for name in node.inputs if name != before.output)
+        return ""
+
+
+class QuantiseSums(Pass):
+    """Replace extremes and levels of floats that are made of whole sums by those that need the sums alone."""
+
+    def apply(self, graph: Graph) -> Graph:
+        for node in graph.nodes:
+            floats = _floats(graph, node.inputs[0]) if node.inputs and is_core(node) else None
+            if floats is None:
+                continue
+            if isinstance(node.operator, OnnxQuantizeLinear):
+                graph = _levels(graph, node, floats)
+            elif isinstance(node.operator, OnnxReduction) and node.op in _EXTREMES:
+                graph = _extreme(graph, node, floats)
+        return graph
+
+
+def _floats(graph: Graph, name: str) -> _Floats | None:
+    """Return how a tensor is made of whole sums: by a Cast, a Mul, perhaps an Add, and perhaps a Relu."""
+    nodes: list[Node] = []
+    wanted = ["Relu", "Add", "Mul", "Cast"]
+    while (node := graph.producer(name)) is not None and is_core(node):
+        while wanted and wanted[0] != node.op:
+            if wanted.pop(0) in ("Mul", "Cast"):
+                return None
+        if not wanted:
+            break
+        nodes.insert(0, node)
+        wanted.pop(0)
+        computed = [each for each in node.inputs if each not in graph.constants and _shape(graph, each)
+                    == _shape(graph, node.output)]
+        if len(computed) != 1:
+            return None
+        name = computed[0]
+    if wanted or node is None or not isinstance(node.operator, QConv) or not node.operator.whole:
+        return None
+    sums = graph.tensors[name]
+    known = sums.shape is not None and all(graph.tensors[each.output].dtype == "float32" for each in nodes)
+    if not known or not isinstance(nodes[0].operator, OnnxCast):
+        return None
+    found = _Floats(sums, tuple(nodes), _bits(graph, node))
+    return found if _grows(graph, found.other("Mul")) else None
+
+
+def _shape(graph: Graph, name: str) -> tuple[int, ...] | None:
+    return graph.tensors[name].shape if name in graph.tensors else None
+
+
+def _bits(graph: Graph, product: Node) -> int:
+    """Return a number of bits that sums of levels of 8 bits do not leave: |sum| < 2^bits."""
+    weights = graph.constants[product.inputs[1]].astype(np.int64)
+    most = int(np.abs(weights).reshape(len(weights), -1).sum(axis=1).max(initial=0)) * 255
+    return min(31, most.bit_length())
+
+
+def _grows(graph: Graph, factor: str) -> bool:
+    """Tell whether a factor is certainly not below 0: the scale of computed levels times constants above 0."""
+    node = graph.producer(factor)
+    if node is None or node.op != "Mul":
+        return False
+    constants = [graph.constants[name] for name in node.inputs if name in graph.constants]
+    computed = [name for name in node.inputs if name not in graph.constants]
+    return len(constants) == len(computed) == 1 and bool((constants[0] > 0).all()) and any(
+        isinstance(each.operator, OnnxQuantizeLinear | CoreLevels) and computed[0] in each.inputs[-2:]
+        for each in graph.readers(computed[0]))
+
+
+def _levels(graph: Graph, node: Node, floats: _Floats) -> Graph:
+    """Replace a QuantizeLinear by a scale of run time."""
+    scale, zero = (*node.inputs, "", "")[1:3]
+    tensor = graph.tensors[node.output]
+    if scale in graph.constants or not zero or tensor.dtype not in _BYTES or any(
+            np.prod(_dims(graph, name)) != 1 for name in (scale, zero)):
+        return graph
+    names = [name for name in (floats.other("Mul"), floats.other("Add")) if name]
+    operator = CoreLevels(attributes={"relu": int(floats.relu), "bits": floats.bits})
+    onnx_nodes = tuple(dict.fromkeys(name for each in (*floats.nodes, node) for name in each.onnx_nodes))
+    new = Node(operator, (floats.sums.name, *names, scale, zero), node.output, onnx_nodes, node.reason)
+    return _without_floats(graph.replaced((node,), new), floats)
+
+
+def _dims(graph: Graph, name: str) -> tuple[int, ...]:
+    if name in graph.constants:
+        return graph.constants[name].shape
+    return _shape(graph, name) or ()
+
+
+def _extreme(graph: Graph, node: Node, floats: _Floats) -> Graph:
+    """Replace the largest or least of all floats by that of the channels' largest or least sums."""
+    operator, shape = node.operator, floats.sums.shape
+    assert isinstance(operator, OnnxReduction)
+    assert shape is not None
+    if operator.axes is not None or len(node.inputs) > 1:
+        return graph
+    if node.op == "ReduceMin" and floats.relu and (reader := graph.only_reader(node.output)) is not None \
+            and reader.op == "Min" and _with_zero(graph, reader):
+        zero = np.zeros(_dims(graph, reader.output), np.float32)
+        return _without_floats(graph.removed(node).removed(reader).with_constants({reader.output: zero}), floats)
+    channel = 1 if len(shape) == 4 else len(shape) - 1
+    axes = tuple(axis for axis in range(len(shape)) if axis != channel and shape[axis] > 1)
+    if not axes:
+        return graph
+    few = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+    names = {floats.sums.name: f"{node.output}:sums"}
+    constants = {f"{node.output}:axes": np.array(axes, np.int64)} if graph.opset >= _AXES_ARE_AN_INPUT else {}
+    attributes = {} if constants else {"axes": axes}
+    made = [Node(operator.with_attributes(keepdims=1, **attributes), (floats.sums.name, *constants),
+                 names[floats.sums.name], node.onnx_nodes, node.reason)]
+    tensors = [replace(floats.sums, name=made[0].output, shape=few)]
+    for each in floats.nodes:
+        names[each.output] = f"{node.output}:{each.output}"
+        made.append(each.with_(inputs=tuple(names.get(name, name) for name in each.inputs), output=names[each.output]))
+        tensors.append(Tensor(names[each.output], few, "float32"))
+    new = node.with_(inputs=(made[-1].output,))
+    return _without_floats(graph.with_tensors(*tensors).with_constants(constants).replaced((node,), *made, new), floats)
+
+
+def _with_zero(graph: Graph, node: Node) -> bool:
+    constants = [graph.constants[name] for name in node.inputs if name in graph.constants]
+    return len(constants) == 1 and not constants[0].any()
+
+
+def _without_floats(graph: Graph, floats: _Floats) -> Graph:
+    """Return the graph without the floats that nothing reads any more."""
+    for node in reversed(floats.nodes):
+        held = graph.producer(node.output)
+        if held is not None and not graph.readers(node.output) and node.output not in graph.outputs:
+            graph = graph.removed(held)
+    return graph

@@ -1,0 +1,85 @@
+"""Levels of whole sums by a scale of run time: in integers the floats' own, in NumPy and in C; others are refused."""
+
+import numpy as np
+import pytest
+
+from tests.support.core_kernels import call_of, run_c, same_bits
+from tilewright.compiler.kernels.execute import run_call
+from tilewright.compiler.kernels.language.expression import constant, evaluate, variable
+from tilewright.compiler.kernels.levels.levels_of_sums import _quick
+from tilewright.compiler.kernels.refusal import refusal_of
+
+_SHAPE = (1, 6, 8, 9)
+
+
+def _drawn(rng, kind, *, biased, bits):
+    """Return sums, factor, perhaps bias, scale and zero point of a layer whose levels are mostly within bounds."""
+    sums = np.clip(rng.normal(size=_SHAPE) * 2.0**(bits - 3), -2**bits + 1, 2**bits - 1).astype(np.int32)
+    factor = np.float32(2.0**rng.uniform(-20, 2))
+    scale = np.float32(factor * 2.0**rng.uniform(bits - 14, bits - 6))
+    bias = (rng.normal(size=(1, 6, 1, 1)) * scale * 2.0**rng.uniform(0, 12)).astype(np.float32)
+    bounds = np.iinfo(kind)
+    zero = np.array(rng.integers(bounds.min, bounds.max + 1), kind)
+    return [sums, np.array(factor), *([bias] if biased else []), np.array(scale), zero]
+
+
+def _by_floats(arrays, *, relu):
+    """Return ``quantise(relu(sums · factor + bias))`` as ONNX defines its steps, in float32."""
+    sums, factor, *bias, scale, zero = arrays
+    with np.errstate(all="ignore"):
+        real = sums.astype(np.float32) * factor
+        for each in bias:
+            real = real + each
+        real = np.where(real < 0, np.float32(0), real) if relu else real
+        levels = np.rint(real / scale).astype(np.float64) + float(zero)
+    bounds = np.iinfo(zero.dtype)
+    return np.clip(np.where(np.isnan(levels), bounds.min, levels), bounds.min, bounds.max).astype(zero.dtype)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+def test_levels_are_those_of_the_floats(kind, biased, relu):
+    rng = np.random.default_rng(7)
+    calls, arrays = [], []
+    for _ in range(60):
+        bits = int(rng.integers(12, 26))
+        arrays.append(_drawn(rng, kind, biased=biased, bits=bits))
+        attributes = {"relu": int(relu), "bits": bits}
+        calls.append(call_of("LevelsOfSums", arrays[-1], _SHAPE, np.dtype(kind).name, attributes))
+    for call, given in zip(calls, arrays, strict=True):
+        np.testing.assert_array_equal(run_call(call, given), _by_floats(given, relu=relu))
+    for call, given, found in zip(calls[:3], arrays[:3], run_c(calls[:3], arrays[:3]), strict=True):
+        assert same_bits(found, run_call(call, given))
+
+
+@pytest.mark.parametrize("odd", [{"scale": 0}, {"scale": np.inf}, {"factor": -0.01}, {"bias": 1e9}, {"factor": 1e30}])
+def test_odd_numbers_are_left_to_the_floats(odd):
+    names = ("sums", "factor", "bias", "scale", "zero")
+    given = dict(zip(names, _drawn(np.random.default_rng(2), np.uint8, biased=True, bits=18), strict=True))
+    for name, value in odd.items():
+        given[name] = np.full_like(given[name], value)
+    arrays = list(given.values())
+    call = call_of("LevelsOfSums", arrays, _SHAPE, "uint8", {"bits": 18})
+    (found,) = run_c([call], [arrays])
+    assert same_bits(found, run_call(call, arrays))
+    np.testing.assert_array_equal(found.reshape(_SHAPE), _by_floats(arrays, relu=False))
+
+
+def test_few_levels_need_floats():
+    """Those are next to a half; a bias of many levels has all of its channel's."""
+    given = _drawn(np.random.default_rng(3), np.uint8, biased=False, bits=18)
+    names = [variable(name, str(each.dtype)) for name, each in zip(("s", "f", "y", "z"), given, strict=True)]
+    values = dict(zip(("s", "f", "y", "z"), given, strict=True))
+    marks = [evaluate(_quick(names[0], (names[1], None, *names[2:]), constant(mark, "uint8"), relu=False, bits=18),
+                      values) for mark in (0, 255)]
+    assert np.mean(marks[0] != marks[1]) < .02
+
+
+@pytest.mark.parametrize("change", [{0: np.zeros(_SHAPE, np.float32)}, {2: np.ones((1, 6, 1, 1), np.float32)},
+                                    {3: np.array(3, np.int32)}])
+def test_other_operands_are_refused(change):
+    arrays = _drawn(np.random.default_rng(1), np.uint8, biased=False, bits=16)
+    for place, array in change.items():
+        arrays[place] = array
+    assert refusal_of(call_of("LevelsOfSums", arrays, _SHAPE, "uint8", {"bits": 16})) is not None
