@@ -24,7 +24,7 @@ from tilewright.isa.command_port import PortName
 from tilewright.isa.machine import Machine
 from tilewright.isa.registers.host_registers import WindowPins
 from tilewright.sim.verilog.core_sources import core_license, core_sources, system_sources
-from tilewright.sim.verilog.elaborate import coprocessor_rtlil, wishbone_rtlil
+from tilewright.sim.verilog.elaborate import coprocessor_modules, wishbone_modules
 from tilewright.sim.verilog.ports import packaged, ports_of
 from tilewright.tools.files import reason, write_file
 from tilewright.tools.templates import render
@@ -108,8 +108,8 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: Po
 
 def _sources(machine: Machine, bus: Bus, port: PortName, windows: WindowPins) -> tuple[Top, dict[str, str]]:
     """Return the top module and the Verilog of all modules by file name, the top first."""
-    coprocessor = packaged(coprocessor_rtlil(machine, port, windows=windows), COPROCESSOR)
-    bridge = packaged(wishbone_rtlil(machine.bus_bytes), BRIDGE) if bus == "wishbone" else ""
+    coprocessor = packaged(coprocessor_modules(machine, port, windows), COPROCESSOR)
+    bridge = packaged(wishbone_modules(machine.bus_bytes), BRIDGE) if bus == "wishbone" else ""
     top = build_top(machine, bus, port, ports_of(coprocessor, COPROCESSOR), ports_of(bridge, BRIDGE) if bridge else ())
     sources = {f"{TOP}.v": top.text, f"{COPROCESSOR}.v": coprocessor}
     return top, sources | ({f"{BRIDGE}.v": bridge} if bridge else {})

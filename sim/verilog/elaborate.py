@@ -6,8 +6,9 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 from amaranth.back import rtlil
 from amaranth.lib.wiring import Component
@@ -17,13 +18,14 @@ from tilewright.isa.command_port import PortName
 from tilewright.isa.extension import BufferUnit, ExtendedMachine, StageVector, stage_of, unit_of
 from tilewright.isa.machine import Machine
 from tilewright.isa.registers.host_registers import WindowPins
+from tilewright.sim.verilog.modular.modules import Modules, modules_of
 from tilewright.sim.verilog.toggle_probes import with_probes
 from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable
 
 __all__ = [
-    "ElaborationError", "coprocessor_rtlil", "coprocessor_verilog", "extension_rtlil", "stage_outputs",
-    "unit_results", "verilog", "verilog_of", "wishbone_rtlil", "without_initial_values",
+    "ElaborationError", "coprocessor_modules", "coprocessor_rtlil", "coprocessor_verilog", "extension_rtlil",
+    "stage_outputs", "unit_results", "verilog", "verilog_of", "wishbone_modules", "without_initial_values",
 ]
 
 # What amaranth.back.verilog runs; called here directly so that its input can be the key of a cache.
@@ -47,6 +49,9 @@ _DESIGNS = 4
 """Texts of coprocessors that are kept; each is one to some megabytes."""
 
 _REGISTER_VALUE = re.compile(r"^(  reg [^=;\n]+?) = \d+'[hd][0-9a-f]+;$", re.MULTILINE)
+
+
+Made = TypeVar("Made")
 
 
 class ElaborationError(ToolError):
@@ -95,13 +100,21 @@ def coprocessor_rtlil(machine: Machine, port: PortName = "cvxif", *, watched: bo
     ``watched`` adds the output ``events`` of `rtl.port.command_watch`. ``windows`` can be registers of ``axi4lite``.
     The last designs are kept: a package and a board ask for the same again, and each takes seconds.
     """
+    return _rtlil(_coprocessor(machine, port, windows, watched=watched), "coprocessor")
+
+
+def coprocessor_modules(machine: Machine, port: PortName, windows: WindowPins) -> Modules:
+    """Return the same with one module for each kind of block, the names of the source and each module's contract."""
+    return _elaborated(lambda: modules_of(_coprocessor(machine, port, windows), "coprocessor"))
+
+
+def _coprocessor(machine: Machine, port: PortName, windows: WindowPins, *, watched: bool = False) -> Component:
     # Here, because the benches of single units must not need all the others.
     from tilewright.rtl.axilite_coprocessor import AxiLiteCoprocessor
     from tilewright.rtl.xif_coprocessor import XifCoprocessor
 
-    made = (AxiLiteCoprocessor(machine, watched=watched, windows=windows) if port == "axi4lite"
+    return (AxiLiteCoprocessor(machine, watched=watched, windows=windows) if port == "axi4lite"
             else XifCoprocessor(machine, watched=watched))
-    return _rtlil(made, "coprocessor")
 
 
 def coprocessor_verilog(machine: Machine, port: PortName = "cvxif", *, probes: bool = False,
@@ -146,15 +159,20 @@ def unit_results(unit: BufferUnit, settings: Mapping[str, int], items: Sequence[
     return found.values, found.latencies
 
 
-def wishbone_rtlil(data_bytes: int) -> str:
-    """Return the bridge from AXI4 to Wishbone as RTLIL, top module ``wishbone_bridge``."""
+def wishbone_modules(data_bytes: int) -> Modules:
+    """Return the bridge from AXI4 to Wishbone, top module ``wishbone_bridge``, as `coprocessor_modules` does."""
     from tilewright.rtl.bus.wishbone import WishboneBridge
 
-    return _rtlil(WishboneBridge(data_bytes), "wishbone_bridge")
+    return _elaborated(lambda: modules_of(WishboneBridge(data_bytes), "wishbone_bridge"))
 
 
 def _rtlil(component: Component, name: str) -> str:
-    """Return ``component`` as RTLIL whose top module is ``name``.
+    """Return ``component`` as RTLIL whose top module is ``name``."""
+    return _elaborated(lambda: rtlil.convert(component, name=name, emit_src=False))
+
+
+def _elaborated(work: Callable[[], Made]) -> Made:
+    """Return what ``work`` makes of a component.
 
     The collector of garbage rests meanwhile: Amaranth makes millions of objects and drops few of them, and to look at
     them again and again took half of the time. Threads elaborate one after the other, since Amaranth and the collector
@@ -164,7 +182,7 @@ def _rtlil(component: Component, name: str) -> str:
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return rtlil.convert(component, name=name, emit_src=False)
+            return work()
         finally:
             if collecting:
                 gc.enable()

@@ -4,9 +4,11 @@ The same gateware as `elaborate.verilog_of` gives the simulators, but as those w
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilewright.sim.verilog.elaborate import ElaborationError, verilog_of
+from tilewright.sim.verilog.modular.modules import Modules
 from tilewright.sim.verilog.plain_names import plain_names
 
 __all__ = ["WAIVERS", "Port", "packaged", "ports_of"]
@@ -25,7 +27,7 @@ opt_expr
 opt_clean -purge
 memory_collect
 opt_clean -purge
-write_verilog -norename -noattr
+write_verilog -noattr
 """
 
 WAIVERS = {
@@ -54,8 +56,10 @@ class Port:
     is_input: bool
 
 
-def packaged(design: str, name: str) -> str:
-    """Return ``design``, RTLIL as Amaranth writes it, as Verilog-2005 for others; ``name`` is its top module.
+def packaged(design: Modules, name: str) -> str:
+    """Return ``design`` as Verilog-2005 for others; ``name`` is its top module.
+
+    Each module has its class's contract above it. What has no name in the source is numbered in each module alone.
 
     Raises
     ------
@@ -64,11 +68,20 @@ def packaged(design: str, name: str) -> str:
     ToolMissingError
         If there is no Yosys.
     """
-    text = plain_names(verilog_of(design, name, _SCRIPT))
+    text = plain_names(verilog_of(design.rtlil, name, _SCRIPT))
     text = text[text.index("\nmodule "):].lstrip("\n")  # without the name of Yosys' build
     text = _PARALLEL.sub(r"\1(* parallel_case *)\n\1\2", text)
     text = _INITIALISED.sub(r"\1\2;\n  initial \2 = \3;", text)
-    return _waived(_MEMORY.sub(_zeroed, text))
+    return _waived(_explained(_MEMORY.sub(_zeroed, text), design.contracts))
+
+
+def _explained(text: str, contracts: Mapping[str, str]) -> str:
+    """Return ``text`` with each module's contract above it."""
+    def commented(found: re.Match[str]) -> str:
+        lines = contracts.get(found[1], "").splitlines()
+        return "".join(f"// {line}".rstrip() + "\n" for line in lines) + found[0]
+
+    return re.sub(r"^module (\w+)\(", commented, text, flags=re.MULTILINE)
 
 
 def _waived(text: str) -> str:

@@ -28,7 +28,7 @@ FLOORS = (
     "compiler/passes/recognise/qdq", "compiler/passes/recognise/sums",
     "compiler/passes/canonicalise", "compiler/passes/fuse", "compiler/passes/lower", "compiler/passes",
     "compiler/plan", "compiler/weights", "compiler/schedule", "compiler/batch", "compiler/emit", "compiler",
-    "sim/verilog", "sim/verilator", "sim/values", "sim/timing", "sim/waves", "sim",
+    "sim/verilog/modular", "sim/verilog", "sim/verilator", "sim/values", "sim/timing", "sim/waves", "sim",
     "energy", "energy/gates/cells", "energy/gates",
     "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",
     "runtime/advice", "runtime/accuracy", "runtime/card", "runtime/compare", "runtime/ranges", "runtime/check",
@@ -73,7 +73,7 @@ ALLOWED = {
 # Heavy dependencies, and the only files and folders that may import them.
 DOORS = {
     "amaranth": ("examples", "hardware/proofs/guarded_master.py", "hardware/proofs/unitless_coprocessor.py", "rtl",
-                 "sim/verilog/elaborate.py"),
+                 "sim/verilog/elaborate.py", "sim/verilog/modular"),
     "bitwuzla": ("hardware/proofs/unrolled_model.py",),
     "google": ("compiler/onnx", "runtime/oracle"),
     "matplotlib": ("bench/pictures",),

@@ -1,0 +1,97 @@
+# amaranth: UnusedElaboratable=no
+"""One module for each kind of block: names are those of the source, and the same on every machine."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from amaranth import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from tests.support.machines import TINY
+from tilewright.isa.machine import preset
+from tilewright.sim.verilog.elaborate import coprocessor_modules
+from tilewright.sim.verilog.modular.modules import modules_of
+from tilewright.sim.verilog.modular.unique_names import UniqueNames
+
+PAIR = data.StructLayout({"low": 4, "high": 8})
+
+
+class Adder(wiring.Component):
+    """Adds one."""
+
+    def __init__(self, width):
+        super().__init__({"i": In(width), "o": Out(width)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.sync += self.o.eq(self.i + 1)
+        return m
+
+
+class Around(wiring.Component):
+    """Three adders, two of them equal, whose inputs are parts of structures or of two signals, and a memory."""
+
+    def __init__(self):
+        super().__init__({"pair": In(PAIR), "place": In(2), "kept": Out(8), "o": Out(4)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.first, m.submodules.second, m.submodules.wide = parts = Adder(4), Adder(4), Adder(8)
+        m.submodules.words = words = Memory(shape=8, depth=4, init=[])
+        write, read = words.write_port(), words.read_port()
+        valid = Signal()
+        m.d.comb += [
+            parts[0].i.eq(self.pair.low),
+            parts[1].i.eq(self.pair.high[2:6]),
+            parts[2].i.eq(self.pair.as_value()[3:11]),
+            write.addr.eq(self.place), write.data.eq(parts[2].o), write.en.eq(valid), read.addr.eq(self.place),
+            self.kept.eq(read.data), self.o.eq(parts[0].o ^ parts[1].o), valid.eq(parts[0].o[0]),
+        ]
+        return m
+
+
+def ports(rtlil):
+    """Return the names of the ports of each module."""
+    modules = re.split(r"^module \\", rtlil, flags=re.MULTILINE)[1:]
+    return {each.split(None, 1)[0]: re.findall(r"^  wire width \d+ (?:input|output) \d+ +(?:signed )?\\(\S+)", each,
+                                               re.MULTILINE) for each in modules}
+
+
+def test_equal_modules_are_one_and_ports_keep_their_names():
+    made = modules_of(Around(), "around")
+    assert {name: set(each) for name, each in ports(made.rtlil).items()} == {
+        "adder": {"clk", "rst", "i", "o"}, "adder_in_around": {"clk", "rst", "i", "o"},
+        "around": {"clk", "rst", "pair", "place", "kept", "o"}}
+    assert re.findall(r"cell \\(adder\w*) \\(\w+)", made.rtlil) == [
+        ("adder", "first"), ("adder", "second"), ("adder_in_around", "wide")]
+    assert made.rtlil.count("attribute \\top 1") == 1
+    assert made.contracts == {"adder": "Adds one.", "adder_in_around": "Adds one."}
+    for name in ("first__o", "second__o", "wide__i", "words__r_addr", "words__w_data"):
+        assert f"\\{name}\n" in made.rtlil
+
+
+def names_of(machine):
+    """Return the names of modules and of their ports, of which a machine has more or fewer by number."""
+    found = ports(coprocessor_modules(machine, "cvxif", "pins").rtlil)
+    return {name: {re.sub(r"\d+", "N", port) for port in each} for name, each in found.items()}
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    (TINY, replace(TINY, bus_bytes=2 * TINY.bus_bytes, activation_bytes=2 * TINY.activation_bytes)),
+    pytest.param(preset("nano"), preset("base"), marks=pytest.mark.slow),
+    pytest.param(preset("base"), preset("large"), marks=pytest.mark.slow)])
+def test_two_machines_have_the_same_names(one, other):
+    found, others = names_of(one), names_of(other)
+    assert not [port for names in (*found.values(), *others.values()) for port in names if "$" in port]
+    different = {name for name in found.keys() & others.keys() if found[name] != others[name]}
+    assert different <= {"residual_add"}  # a machine of paired lanes does not read its ``o.valid``
+    assert len(found.keys() & others.keys()) > 0.7 * max(len(found), len(others))
+
+
+def test_names_are_numbered_only_where_none_of_those_proposed_is_free():
+    names = UniqueNames()
+    assert [names.take(*each) for each in (("a",), ("a", "a_in_b"), ("a", "a_in_b"), ("a", "a_in_b"), ("c",))] == [
+        "a", "a_in_b", "a_in_b_2", "a_in_b_3", "c"]
