@@ -19,6 +19,9 @@ DEFAULT_MHZ = 80.0
 
 TARGET_NAMES = "ecp5-25k|ecp5-85k|nexus-40|ice40up5k|gw2a-18|gw5a-25|xc7|cyclonev|gatemate-a1|osu018|sky130"
 
+CELL_TARGETS = ("osu018", "sky130")
+"""Those of them that are standard cells."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
@@ -32,8 +35,11 @@ class PlaceOptions:
     seed: Annotated[int, typer.Option("--seed", min=1, help="Seed of place and route.")] = 1
     floorplan: Annotated[Path | None, typer.Option(
         "--floorplan", metavar="FILE.svg", show_default=False,
-        help="Also draw the placed blocks on the FPGA; this places and routes again.")] = None
-    no_place: Annotated[bool, typer.Option("--no-place", help="Report only area, without timing.")] = False
+        help="Also draw the placed blocks; on an ECP5 this places and routes again.")] = None
+    place: Annotated[bool | None, typer.Option(
+        "--place/--no-place", show_default="place on FPGAs; standard cells timed without wires",
+        help="--place: also place standard cells, for wires and the frequency with them (extra layout). "
+             "--no-place: report only area, without timing.")] = None
     collision_logic: Annotated[bool, typer.Option(
         "--collision-logic", help="ECP5: keep the logic for words that are read while they are written, as the area "
                                   "model has it.")] = False
@@ -41,9 +47,14 @@ class PlaceOptions:
     def check(self, target: str) -> None:
         """Raise InputError if a picture is wanted of what is not placed, or cannot be written."""
         require_place(self.floorplan)
-        if self.floorplan is not None and (self.no_place or not target.startswith("ecp5")):
-            raise InputError("Option --floorplan needs place and route: target ecp5-25k or ecp5-85k, without "
-                             "--no-place")
+        placed = self.place is not False if target.startswith("ecp5") else self.lays_out(target)
+        if self.floorplan is not None and not placed:
+            raise InputError("Option --floorplan needs a placement: target ecp5-25k or ecp5-85k, without --no-place, "
+                             "or osu018 or sky130, with --place")
+
+    def lays_out(self, target: str) -> bool:
+        """Return whether standard cells are to be placed."""
+        return self.place is True and target in CELL_TARGETS
 
 
 @with_groups
@@ -76,15 +87,16 @@ def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, 
     from tilewright.tools.progress import Steps
 
     try:
-        require_tools(target, place=not placing.no_place)
+        require_tools(target, place=placing.place is not False, layout=placing.lays_out(target))
     except ValueError as error:
         raise InputError(str(error)) from error
     steps = Steps()
     with steps.step(f"Elaborating {machine}"):
         design = machine_design(size, with_core=with_core)
     request = SynthesisRequest(design, machine, with_core=with_core, seed=placing.seed, freq=aim,
-                               place=not placing.no_place, floorplan=placing.floorplan is not None,
-                               any_collision=not placing.collision_logic)
+                               place=placing.place is not False, floorplan=placing.floorplan is not None,
+                               any_collision=not placing.collision_logic,
+                               layout=placing.lays_out(target))
     report = synthesise(request, target, steps.step)
     print_synthesis(report, console())
     if json_file is not None:

@@ -46,6 +46,7 @@ _PROGRAMS = {
 
 _DATA = {
     "osu018_stdcells.lib": ("qflow-tech-osu018", "usr/share/qflow/tech/osu018/osu018_stdcells.lib"),
+    "osu018_stdcells.lef": ("qflow-tech-osu018", "usr/share/qflow/tech/osu018/osu018_stdcells.lef"),
     "osu018_stdcells.v": ("qflow-tech-osu018", "usr/share/qflow/tech/osu018/osu018_stdcells.v"),
 }
 
@@ -78,7 +79,7 @@ def debian_tool(name: str) -> Path:
 
 
 def debian_data(name: str) -> Path:
-    """Return the path of a data file: ``osu018_stdcells.lib`` (Liberty) or ``osu018_stdcells.v`` (cell models).
+    """Return the path of a data file: ``osu018_stdcells`` as ``.lib`` (Liberty), ``.lef`` (layout) or ``.v`` (models).
 
     Raises
     ------

@@ -16,7 +16,7 @@ from tilewright.energy.technology_text import technologies
 from tilewright.hardware.synthesis.cached_steps import Show, Tool, ToolStep, finish
 from tilewright.hardware.synthesis.cell_counts import CellCounts, count_cells
 from tilewright.hardware.synthesis.sources import VERILOG
-from tilewright.hardware.synthesis.static_timing import static_timing
+from tilewright.hardware.synthesis.static_timing import CellsToPlace, placed_timing, static_timing
 from tilewright.hardware.synthesis.synthesis_report import AREA, FLIP_FLOPS, MEMORY, SynthesisReport, SynthesisRequest
 from tilewright.hardware.synthesis.targets import StandardCells
 
@@ -68,7 +68,7 @@ setattr -set src "design.v:{1}" {0}/t:* {0}/a:src %d
 
 def synthesise_cells(request: SynthesisRequest, target: StandardCells, library: Path, yosys: Tool,
                      show: Show) -> SynthesisReport:
-    """Map to ``library``, a Liberty file; look at timing if asked to place, which for cells is without wires."""
+    """Map to ``library``, a Liberty file; look at timing if asked to place: without wires, and with a layout's too."""
     design = request.design
     marks = "".join(_MARK.format(module, line) for module, line in design.lines.modules)
     script = design.read + _COMMANDS.format(
@@ -88,7 +88,14 @@ def synthesise_cells(request: SynthesisRequest, target: StandardCells, library: 
     if not request.place:
         return report
     step, timing = static_timing(design, mapped.folder / _MAPPED, library, netlist.block, show)
-    return replace(report.with_step(step), timing=timing)
+    report = replace(report.with_step(step), timing=timing)
+    if not request.layout:
+        return report
+    given = CellsToPlace(mapped.folder / _NETLIST, library, target.name, _MACRO)
+    steps, placed, cells = placed_timing(design, given, netlist.block, show)
+    for each in steps:
+        report = report.with_step(each)
+    return replace(report, placed=placed, cells=cells if request.floorplan else ())
 
 
 def count(netlist: CellCounts, library: Path, sram: Sram | None) -> dict[str, dict[str, float]]:

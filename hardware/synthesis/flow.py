@@ -7,6 +7,7 @@ from tilewright.hardware.synthesis.cached_steps import Show, tool
 from tilewright.hardware.synthesis.cells import synthesise_cells
 from tilewright.hardware.synthesis.families.fpga_family import Fpga
 from tilewright.hardware.synthesis.fpga import synthesise_fpga
+from tilewright.hardware.synthesis.layout.placed_results import coloquinte_version
 from tilewright.hardware.synthesis.place import nextpnr
 from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, SynthesisRequest
 from tilewright.hardware.synthesis.targets import target_named
@@ -16,7 +17,7 @@ from tilewright.tools.toolchain import ToolMissingError, yosys_executable
 __all__ = ["require_tools", "synthesise"]
 
 
-def require_tools(target: str, *, place: bool) -> None:
+def require_tools(target: str, *, place: bool, layout: bool = False) -> None:
     """Raise an error unless all is there that synthesis for a target needs, before anything is built.
 
     Raises
@@ -30,6 +31,8 @@ def require_tools(target: str, *, place: bool) -> None:
     yosys_executable()
     if not isinstance(chosen, Fpga):
         _library_of(chosen.name)
+        if layout:
+            coloquinte_version()
     elif place and chosen.place:
         nextpnr(chosen.router)
 

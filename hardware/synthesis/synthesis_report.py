@@ -7,12 +7,13 @@ from typing import Any
 
 from tilewright.hardware.synthesis.area_blocks import AREA_BLOCKS
 from tilewright.hardware.synthesis.cached_steps import FinishedStep
+from tilewright.hardware.synthesis.layout.placed_results import BlockWires
 from tilewright.hardware.synthesis.sources import SynthesisSources
 from tilewright.hardware.synthesis.targets import Target
 
 __all__ = [
-    "AREA", "FLIP_FLOPS", "MEMORY", "CriticalPath", "PlacedCell", "StepTime", "SynthesisReport", "SynthesisRequest",
-    "Timing",
+    "AREA", "FLIP_FLOPS", "MEMORY", "CriticalPath", "PlacedCell", "PlacedDesign", "StepTime",
+    "SynthesisReport", "SynthesisRequest", "Timing",
 ]
 
 AREA = "area"
@@ -31,6 +32,7 @@ class SynthesisRequest:
 
     ``any_collision``: a memory may give anything for a word that is read while it is written, which nothing uses
     (`sim.verilog.collisions` checks it); else logic around each block RAM gives the old word. For ECP5 alone.
+    ``layout``: standard cells are placed too.
     """
 
     design: SynthesisSources
@@ -41,6 +43,7 @@ class SynthesisRequest:
     place: bool = True
     floorplan: bool = False
     any_collision: bool = False
+    layout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,41 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedDesign:
+    """Standard cells in rows, and the wires that this asks for: placed, not routed, without a clock tree.
+
+    Attributes
+    ----------
+    timing, without_wires : Timing
+        Of the same netlist.
+    width_um, height_um, utilisation : float
+        Of the rows, and the share of them that cells fill; memories are points.
+    coupling, coupling_range : float, and (float, float)
+        Factor for neighbours on the same layer that is in the wires' capacitance, and what it may be.
+    wires : mapping of str to BlockWires
+    """
+
+    timing: Timing
+    without_wires: Timing
+    width_um: float
+    height_um: float
+    utilisation: float
+    coupling: float
+    coupling_range: tuple[float, float]
+    wires: Mapping[str, BlockWires]
+
+    @property
+    def all_wires(self) -> BlockWires:
+        """Return the wires of all blocks."""
+        return sum(self.wires.values(), BlockWires(0, 0.0, 0.0, 0.0))
+
+    def low_and_high(self, capacitance: float) -> tuple[float, float]:
+        """Return what a capacitance of wires may be, for the range of the coupling."""
+        low, high = (capacitance * each / self.coupling for each in self.coupling_range)
+        return low, high
+
+
+@dataclass(frozen=True, slots=True)
 class StepTime:
     """A step: its title, its tool, and its seconds of processor time; ``kept`` if it ran earlier."""
 
@@ -122,6 +160,8 @@ class SynthesisReport:
         Where each cell lies, if the request asked for it; the JSON report goes without.
     folders : tuple of str
         Where the steps' files lie.
+    placed : PlacedDesign or None
+        Of standard cells, if they were placed.
     """
 
     target: str
@@ -139,6 +179,7 @@ class SynthesisReport:
     seed: int | None = None
     notes: tuple[str, ...] = ()
     cells: tuple[PlacedCell, ...] = ()
+    placed: PlacedDesign | None = None
 
     @classmethod
     def of(cls, request: SynthesisRequest, target: Target, *, units: Mapping[str, str], steps: Sequence[FinishedStep],

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.table import Table
 
-from tilewright.hardware.synthesis.synthesis_report import CriticalPath, SynthesisReport, Timing
+from tilewright.hardware.synthesis.synthesis_report import CriticalPath, PlacedDesign, SynthesisReport, Timing
 from tilewright.tools.fitted_table import FittedTable
 
 __all__ = ["figure", "path_delay", "print_synthesis", "rows", "shortened", "summary",
@@ -58,6 +58,8 @@ def summary(report: SynthesisReport) -> Iterable[str]:
         seed = f", seed {report.seed}" if report.seed is not None else ""
         yield f"Fmax: {report.timing.fmax_mhz:.1f} MHz ({report.timing.method}{goal}{seed})"
         yield _longest_path(report.timing)
+    if report.placed is not None:
+        yield from _placed(report.placed)
     yield from report.notes
     for step in report.steps:
         kept = ", kept from an earlier run" if step.kept else ""
@@ -79,6 +81,22 @@ def _places(report: SynthesisReport, name: str) -> str:
         return report.units[name]
     cells = report.needed(name)
     return f"logic cells ({cells:,.0f}: its {report.units[name]}, and those that {' and '.join(others)} fill)"
+
+
+def _placed(placed: PlacedDesign) -> Iterable[str]:
+    """Return the frequency with wires beside that without, and the wires of each block; one line each."""
+    yield (f"placed in {placed.width_um:,.0f} x {placed.height_um:,.0f} µm of rows, {100 * placed.utilisation:.0f} % "
+           f"filled, memories as points; not routed, no clock tree")
+    yield (f"Fmax with wires: {placed.timing.fmax_mhz:.1f} MHz, of the same netlist without: "
+           f"{placed.without_wires.fmax_mhz:.1f} MHz ({placed.timing.method}; registers that only memories read are in "
+           f"it)")
+    yield _longest_path(placed.timing)
+    for name, wires in (*placed.wires.items(), ("in all", placed.all_wires)):
+        if wires.pins:
+            low, high = placed.low_and_high(wires.femtofarads_per_pin)
+            yield (f"wires of {name}: {wires.femtofarads_per_pin:.2f} fF ({low:.2f} to {high:.2f}) for each of "
+                   f"{wires.pins:,} pins of {1e3 * wires.pin_pf / wires.pins:.2f} fF, "
+                   f"{wires.length_um / wires.pins:.1f} µm")
 
 
 def _longest_path(timing: Timing) -> str:

@@ -56,4 +56,4 @@ def test_a_design_without_places_is_refused(tmp_path):
 
 @pytest.mark.parametrize("options", [("--target", "sky130"), ("--target", "ecp5-25k", "--no-place")])
 def test_what_is_not_placed_has_no_floorplan(tmp_path, options):
-    assert "needs place and route" in refused(2, "synth", *options, "--floorplan", tmp_path / "plan.svg")
+    assert "needs a placement" in refused(2, "synth", *options, "--floorplan", tmp_path / "plan.svg")
