@@ -13,5 +13,5 @@ def test_matches_reference_in_bulk(name):
         unit(META_BITS),
         module="tests.cocotb.bench_requantise",
         toplevel=name,
-        environment={"UNIT": name, "COUNT": 50_000},
+        environment={"UNIT": name, "COUNT": 20_000},
     )
