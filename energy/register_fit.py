@@ -25,6 +25,8 @@ _MACHINES = 24
 _MOST = {"lanes": 16, "clusters": 16, "bus_bytes": 16, "post_lanes": 8, "activation_bytes": 1 << 18,
          "weight_bytes": 1 << 18, "result_bytes": 1 << 17}
 """Of machines that are elaborated for the fit: larger ones take minutes each, and lie on the same lines."""
+_YOUNGER = ("channel_kernels", "integer_requantise")
+"""Units that came after the fit, whose draws stay as they were."""
 _HEAD = """\
 # Flip-flops of each block, in bits, as a line through elaborated machines; made by python -m
 # tilewright.energy.register_fit. `error` is the largest relative error of a machine that was left out of the fit.
@@ -81,7 +83,6 @@ def draw_machine(chance: random.Random) -> Machine:
         pass
     return found
 
-
 def _draw(chance: random.Random) -> Machine | None:
     values: dict[str, Any] = {}
     for name, (low, high) in LIMITS.items():
@@ -90,7 +91,7 @@ def _draw(chance: random.Random) -> Machine | None:
     shared = min(values["lanes"], 1 << chance.randint(0, values["tiles"].bit_length() - 1))
     values["clusters"] = values["lanes"] // shared
     values |= {field.name: chance.random() < 0.75 for field in fields(Machine)
-               if field.type is bool and field.name != "channel_kernels"}   # younger than the fit
+               if field.type is bool and field.name not in _YOUNGER}
     try:
         return Machine(**values | dict.fromkeys(EXTRA_UNITS, False))
     except ValueError:      # its buffers do not fit its lanes

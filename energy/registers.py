@@ -15,6 +15,7 @@ from tilewright.energy.register_fit import predicted_registers
 from tilewright.energy.unit_registers import (
     channel_kernel_registers,
     decoder_registers,
+    integer_registers,
     row_unit_registers,
     saved_registers,
 )
@@ -50,7 +51,8 @@ def registers_of(machine: Machine) -> dict[str, int]:
     if machine.row_unit:    # which no preset and no machine of a fit has
         bare = registers_of(replace(machine, row_unit=False))
         return bare | {"post_processing": bare["post_processing"] + row_unit_registers(machine)}
-    for unit, added in (("coded_weights", decoder_registers), ("channel_kernels", channel_kernel_registers)):
+    for unit, added in (("coded_weights", decoder_registers), ("channel_kernels", channel_kernel_registers),
+                        ("integer_requantise", integer_registers)):
         if getattr(machine, unit):
             without: dict[str, Any] = {unit: False}
             bare, more = registers_of(replace(machine, **without)), added(machine)

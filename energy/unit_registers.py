@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from tilewright.isa.machine import TILE_BYTES, Machine
 
-__all__ = ["channel_kernel_registers", "decoder_registers", "row_unit_registers", "saved_registers"]
+__all__ = ["channel_kernel_registers", "decoder_registers", "integer_registers", "row_unit_registers",
+           "saved_registers"]
 
 _PLAIN_LANE = 643
 """Of a plain lane, its part of the cluster included."""
@@ -59,6 +60,14 @@ def channel_kernel_registers(machine: Machine) -> dict[str, int]:
     turn = max(1, (turns - 1).bit_length())
     return {"sequencer": 2 + turn + 2 * (1 + turn) + (1 + pairs) * (1 + turn + pairs),
             "weight_buffer": 3 * (1 + pairs) * machine.clusters, "post_processing": pairs}
+
+
+def integer_registers(machine: Machine) -> dict[str, int]:
+    """Return by block how many flip-flops more a machine has with integer requantisation, exactly as elaborated.
+
+    Seven are the shift and the choice; of a lane's 215 most take an addend along to the products.
+    """
+    return {"post_processing": 7 + 215 * machine.post_lanes} if machine.integer_requantise else {}
 
 
 def saved_registers(machine: Machine, whole: Mapping[str, int]) -> dict[str, int]:

@@ -259,7 +259,10 @@ INSTRUCTIONS = (
         Variant("set_clamp", 5, "post", "zero point and clamp of the requantisation",
                 (Field("zero_point", 8, "added after rounding", signed=True),
                  Field("low", 8, "least value", signed=True),
-                 Field("high", 8, "greatest value, not below the least", signed=True))),
+                 Field("high", 8, "greatest value, not below the least", signed=True),
+                 Field("integer_shift", 6, "by which sums are shifted right with `integer`"),
+                 Field("integer", 1, "requantise by a multiplier, an addend and a shift, not by a float32 scale: "
+                                     "isa.integers.shift_requantise"))),
         Variant("set_residual_scale", 6, "post", "scales of the residual add: isa.numerics.add_residual",
                 (Field("mantissa_a", 24, "of the first operand of the add"), Field("shift_a", 7, "")),
                 (Field("mantissa_b", 24, "of the second operand"), Field("shift_b", 7, ""))),

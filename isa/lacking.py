@@ -46,6 +46,7 @@ _OPERANDS = {
     ("act", "run", "table"): "value_tables",
     ("act", "run", "whole"): "whole_sums",
     ("act", "run", "shared"): "channel_kernels",
+    ("act", "set_clamp", "integer"): "integer_requantise",
     ("conv", "set_kernel_step", "pair_words"): "paired_rows",
 }
 """The unit that an operand other than zero needs; hardware without it takes the operand for zero."""

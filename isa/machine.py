@@ -78,10 +78,11 @@ UNITS = {
     "row_unit": "softmax and normalisation of rows in the result buffer, through value tables and requantisation",
     "coded_weights": "weights that lie coded in memory, and are decoded as they are loaded",
     "channel_kernels": "conv23 of a depthwise layer takes a kernel and a bias for each channel, not for each lane",
+    "integer_requantise": "requantisation by a multiplier, an addend and a shift beside that by a float32 scale",
 }
 """Units that a machine may leave out, and what each does. `Machine` has a field of truth for each."""
 
-EXTRA_UNITS = ("row_unit", "coded_weights", "channel_kernels")
+EXTRA_UNITS = ("row_unit", "coded_weights", "channel_kernels", "integer_requantise")
 """Those that no preset has, nor a machine to which area and registers were fitted: they are counted by themselves."""
 
 
@@ -123,6 +124,8 @@ class Machine:
         The same of weights that lie coded in memory: `isa.coded.weight_code`.
     channel_kernels : bool
         The same of depthwise kernels by channel, of an array for conv23: `isa.semantics.conv23`.
+    integer_requantise : bool
+        The same of sums that are brought to int8 by a shift: `isa.integers.shift_requantise`.
     """
 
     name: str = "custom"
@@ -150,6 +153,7 @@ class Machine:
     row_unit: bool = False
     coded_weights: bool = False
     channel_kernels: bool = False
+    integer_requantise: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):

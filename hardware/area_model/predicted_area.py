@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.energy.estimate import Technology
 from tilewright.energy.sram import Sram
-from tilewright.energy.unit_registers import channel_kernel_registers
+from tilewright.energy.unit_registers import channel_kernel_registers, integer_registers
 from tilewright.hardware.area_model.area_fit import COEFFICIENTS, SCALED, HeldOutError
 from tilewright.hardware.area_model.features import FEATURES, features_of
 from tilewright.hardware.area_model.structure import REGISTER_FILE_WORDS, block_rams, memories, multipliers
@@ -68,6 +68,11 @@ _CHANNEL_KERNELS = {"mac: sequencer": (23.0, 0.0), "mac: weight memories": (0.0,
 (23 and 9) and of `base,array=winograd,lanes=8` (10 and 13). Flip-flops are those of `channel_kernel_registers`."""
 
 
+_INTEGERS = {"LUT": 220.0, "carry": 16.0}
+"""Of integer requantisation on ECP5, for each lane of post-processing: Yosys 0.70, `rtl.arithmetic.requantise` alone
+with and without (557 and 337 LUT4). Flip-flops are those of `integer_registers`."""
+
+
 def predict_area(machine: Machine, target: str) -> PredictedArea:
     """Return the predicted area of the coprocessor of ``machine``, alone, on one of `TARGETS_PREDICTED`.
 
@@ -107,6 +112,10 @@ def _add_counted(blocks: Mapping[str, dict[str, float]], machine: Machine, targe
             for block, (first, each) in _CHANNEL_KERNELS.items():
                 blocks[block]["LUT"] += first + each * machine.clusters
             blocks["mac: sequencer"]["FF"] += sum(channel_kernel_registers(machine).values())
+        if machine.integer_requantise:
+            for resource, each in _INTEGERS.items():
+                blocks["post: requantise"][resource] += each * machine.post_lanes
+            blocks["post: requantise"]["FF"] += sum(integer_registers(machine).values())
     for memory in memories(machine):
         found = blocks[memory.block]
         if target.startswith("ecp5"):
@@ -120,7 +129,7 @@ def _beyond(machine: Machine, ranges: Mapping[str, tuple[int, int]]) -> tuple[st
     """Return the parameters that lie outside those of the machines that were synthesised: none had extra units."""
     found = tuple(name for name, (least, most) in ranges.items() if not least <= getattr(machine, name) <= most)
     extra = {"row_unit": machine.normalises_rows, "coded_weights": machine.coded_weights,
-             "channel_kernels": machine.takes_channel_kernels}
+             "channel_kernels": machine.takes_channel_kernels, "integer_requantise": machine.integer_requantise}
     return (*found, *(unit for unit, there in extra.items() if there))
 
 

@@ -1,6 +1,6 @@
 """act: pass the sums of one mac command through post-processing to the result buffer.
 
-    q = requantise(sum, parameters of the channel, zero_point, low, high)
+    q = requantise(sum, parameters of the channel, zero_point, low, high); integer: shift_requantise of the same
     whole      in place of q the four bytes of sum + bias, little-endian: channels 4 n .. 4 n + 3 of the result
     residual   q = the sum of q and the byte that lies where it will go; own_second: q is the second operand
     table      q = byte 128 + q of the value table; or what the stage of an extension makes of it, if that is on;
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tilewright.isa.extension import StageInForce, stage_of
 from tilewright.isa.semantics.act_rows import normalise_rows
-from tilewright.isa.semantics.array_arithmetic import add_residual, requantise
+from tilewright.isa.semantics.array_arithmetic import add_residual, requantise, shift_requantise
 from tilewright.isa.semantics.buffer_places import Places, inside, run_places
 from tilewright.isa.semantics.command_errors import (
     OutsideBufferError,
@@ -34,6 +34,8 @@ from tilewright.isa.semantics.pool import window_maxima
 
 __all__ = ["post_process"]
 
+Words = NDArray[np.uint64]
+
 
 def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, operands: dict[str, int]) -> None:
     """Execute an act.run or an act.rows."""
@@ -47,13 +49,17 @@ def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, oper
     if operands["residual"] and operands["pooled"]:
         raise ResidualPooledError
     if operands["winograd"] and state.machine.pairs_channels and not operands["shared"]:
-        bias, scale = _pixel_parameters(state, operands["parameter_base"], sums.shape)
+        words = _pixel_parameters(state, operands["parameter_base"], sums.shape)
     else:
-        bias, scale = _channel_parameters(state, operands["parameter_base"], channels)
+        words = _channel_parameters(state, operands["parameter_base"], channels)
     if operands["whole"]:
-        _leave_whole(state, operands, sums, bias)
+        _leave_whole(state, operands, sums, _bias(words))
         return
-    values = requantise(sums, bias, scale, settings["zero_point"], settings["low"], settings["high"])
+    clamp = settings["zero_point"], settings["low"], settings["high"]
+    if settings["integer"]:
+        values = shift_requantise(sums, words, settings["integer_shift"], *clamp)
+    else:
+        values = requantise(sums, _bias(words), _scale(words), *clamp)
     first = bool(operands["residual"] and operands["table"] and operands["table_first"])
     if first:
         values = state.tables[operands["table_slot"]][values.astype(np.int16) + 128]
@@ -77,7 +83,7 @@ def _leave_whole(state: CoprocessorState, operands: dict[str, int], sums: Int32,
     """Write the bytes of the sums with their biases to the result buffer."""
     settings = state.settings["act"]
     if any(operands[name] for name in ("residual", "pooled", "table")) or (
-            settings["zero_point"], settings["low"], settings["high"]) != (0, -128, 127):
+            settings["zero_point"], settings["low"], settings["high"], settings["integer"]) != (0, -128, 127, 0):
         raise WholeSumsError
     with np.errstate(over="ignore"):
         values = np.ascontiguousarray(sums + bias, "<i4").view(np.int8)
@@ -105,18 +111,27 @@ def _take_sums(state: CoprocessorState, rows: int, width: int, channels: int, *,
     return tile.sums[:rows, :width, :channels]
 
 
-def _channel_parameters(state: CoprocessorState, first: int, channels: int) -> tuple[Int32, NDArray[np.float32]]:
-    """Return bias (channels,) and scale (channels,)."""
-    words = state.parameters[8 * first:8 * (first + channels)].view("<u4").reshape(-1, 2)
+def _channel_parameters(state: CoprocessorState, first: int, channels: int) -> Words:
+    """Return the words of channels (channels,)."""
+    words = state.parameters[8 * first:8 * (first + channels)].view("<u8")
     if len(words) != channels:
         raise OutsideBufferError("parameters of channel", first + channels - 1, state.machine.parameter_channels)
-    mantissa, shift = words[:, 1] & 0xFFFFFF, words[:, 1] >> 24
-    scale = np.ldexp(mantissa.astype(np.float64), -shift.astype(np.int32)).astype(np.float32)
-    return words[:, 0].copy().view(np.int32), scale
+    return words
 
 
-def _pixel_parameters(state: CoprocessorState, first: int, shape: Shape) -> tuple[Int32, NDArray[np.float32]]:
-    """Return bias and scale of (rows, width, channels): by pixel of a 2x2 tile, the lanes of a group beside each other.
+def _bias(words: Words) -> Int32:
+    """Return the biases of words (..., channels)."""
+    return words.astype(np.uint32).view(np.int32)
+
+
+def _scale(words: Words) -> NDArray[np.float32]:
+    """Return the float32 scales of words (..., channels)."""
+    mantissa, shift = (words >> 32 & 0xFFFFFF).astype(np.float64), (words >> 56).astype(np.int32)
+    return np.ldexp(mantissa, -shift).astype(np.float32)
+
+
+def _pixel_parameters(state: CoprocessorState, first: int, shape: Shape) -> Words:
+    """Return the words of (rows, width, channels): by pixel of a 2x2 tile, the lanes of a group beside each other.
 
     The number of a group's parameters and that of the pixel are joined by "or": a group begins at a multiple of four.
     """
@@ -126,9 +141,8 @@ def _pixel_parameters(state: CoprocessorState, first: int, shape: Shape) -> tupl
     vector = np.arange(each).reshape(2, 2, 1, 1) | group[:, None]
     places = (vector * lanes + np.arange(lanes)).reshape(2, 2, -1)
     start = int(places.min())
-    bias, scale = _channel_parameters(state, start, int(places.max()) + 1 - start)
-    index = np.tile(places - start, (-(-rows // 2), -(-width // 2), 1))[:rows, :width, :channels]
-    return bias[index], scale[index]
+    words = _channel_parameters(state, start, int(places.max()) + 1 - start)
+    return words[np.tile(places - start, (-(-rows // 2), -(-width // 2), 1))[:rows, :width, :channels]]
 
 
 def _result_places(state: CoprocessorState, base: int, rows: int, width: int, channels: int) -> Places:

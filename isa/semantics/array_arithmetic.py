@@ -1,4 +1,4 @@
-"""The arithmetic of isa/numerics.py on whole arrays; a test compares the two element by element."""
+"""The arithmetic of isa/numerics.py and isa/integers on whole arrays; tests compare the two element by element."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-__all__ = ["EXACT_TERMS", "add_residual", "correlate", "dot", "requantise"]
+from tilewright.isa.integers.shift_requantise import parameters_of_words
+
+__all__ = ["EXACT_TERMS", "add_residual", "correlate", "dot", "requantise", "shift_requantise"]
 
 EXACT_TERMS = 1023
 """Terms of |int8 * int8| whose float32 sum is exact: 1023 * 2**14 < 2**24."""
@@ -36,6 +38,16 @@ def requantise(sums: NDArray[np.int32], bias: NDArray[np.int32], scale: NDArray[
     scaled = np.rint(acc.astype(np.float32) * scale)
     # Clamped before the zero point is added, so that huge values stay exact integers.
     return np.clip(np.clip(scaled, -1024, 1024) + zero_point, low, high).astype(np.int8)
+
+
+def shift_requantise(sums: NDArray[np.int32], words: NDArray[np.uint64], shift: int, zero_point: int, low: int,
+                     high: int) -> NDArray[np.int8]:
+    """Return ``isa.integers.shift_requantise`` of (..., channels) sums with (channels,) words of parameters."""
+    bias, multiplier, addend = parameters_of_words(words)
+    with np.errstate(over="ignore"):
+        acc = sums + bias
+    scaled = acc.astype(np.int64) * multiplier + addend >> shift
+    return np.clip(scaled + zero_point, low, high).astype(np.int8)
 
 
 def add_residual(own: NDArray[np.int8], residual: NDArray[np.int8], config: Mapping[str, int]) -> NDArray[np.int8]:

@@ -14,6 +14,7 @@ from amaranth import Cat, Const, Module, Mux, ShapeLike, Value, signed, unsigned
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import Component, In, Out
 
+from tilewright.isa.integers.shift_requantise import MULTIPLIER_BITS, SHIFT_BITS
 from tilewright.rtl.arithmetic.product import append_products
 from tilewright.rtl.stream.stages import Pipeline, flow
 
@@ -68,11 +69,14 @@ def round_mantissa(word: Value) -> Value:
     return (kept + (half & (rest | kept[0])))[: MANTISSA_BITS + 1]
 
 
-def round_and_clamp(pipe: Pipeline) -> None:
+def round_and_clamp(pipe: Pipeline, *, integers: bool = False) -> None:
     """Append the way from float32 to int8: three stages, the last of which makes ``value``.
 
     Takes ``rounded`` (25 bits, at least 2**23 unless zero), ``places`` (signed) and ``negative``, which stand for
     ``± rounded * 2**-(places + 16)``, and ``zero_point``, ``low``, ``high`` (signed 8).
+
+    With ``integers`` it also takes ``integer``, which tells that ``quotient`` (9 bits) or, where ``negative``, its
+    complement stands in place of all that.
     """
     # Align: eight bits of integer (a ninth for 2**24), one half, and whether anything lies below.
     top, bottom = pipe.rounded[15:], pipe.rounded[:15]
@@ -81,12 +85,12 @@ def round_and_clamp(pipe: Pipeline) -> None:
     places = pipe.places[:4]
     aligned = top >> places
     lost = Cat(top[place] & (places > place) for place in range(8)).any()
-    pipe.step(
-        whole=Mux(too_large, 256, Mux(in_range, aligned[1:], 0))[:9],
-        half=in_range & aligned[0],
-        rest=lost | bottom.any(),
-        negative=pipe.negative,
-    )
+    whole, half, rest = (Mux(too_large, 256, Mux(in_range, aligned[1:], 0))[:9], in_range & aligned[0],
+                         lost | bottom.any())
+    if integers:    # ~q = -(q + 1), and a quotient goes up where it is negative
+        whole, half, rest = (Mux(pipe.integer, pipe.quotient, whole), Mux(pipe.integer, pipe.negative, half),
+                             rest | pipe.integer)
+    pipe.step(whole=whole, half=half, rest=rest, negative=pipe.negative)
     # Round half to even and add the zero point.  -(w + up) = ~w + (1 - up), so one adder does for both signs.
     up = pipe.half & (pipe.rest | pipe.whole[0])
     whole = (Cat(pipe.whole, 0) ^ pipe.negative.replicate(10)).as_signed()
@@ -95,8 +99,27 @@ def round_and_clamp(pipe: Pipeline) -> None:
     pipe.step(value=clamped[:8].as_signed())
 
 
+def down_by_bytes(word: Value, count: Value) -> dict[str, Value]:
+    """Return ``word`` shifted right by ``8 * count``: 16 bits of it, ``kept``, and whether any is set ``above``."""
+    kept, above = word[:16], word[16:].any()
+    for each in range(1, 1 << len(count)):
+        kept = Mux(count == each, word[8 * each : 8 * each + 16], kept)
+        above = Mux(count == each, word[8 * each + 16 :].any(), above)
+    return {"kept": kept[:16], "above": above}
+
+
+def down_by_bits(kept: Value, above: Value, count: Value) -> dict[str, Value]:
+    """Return a ``quotient`` of 9 bits, ``kept`` shifted right by ``count``; 256 for all that is greater than 255."""
+    moved = (kept >> count)[:16]
+    great = above | moved[8:].any()
+    return {"quotient": Cat(moved[:8] & ~great.replicate(8), great)}
+
+
 class Requantise(Component):
     """Bring sums to int8; bit-exact with :func:`tilewright.isa.numerics.requantise`.
+
+    With ``integers`` also by a shift, with :func:`tilewright.isa.integers.shift_requantise.shift_requantise`, of which
+    `isa.integers.shift_requantise` tells how it needs no other multipliers and no signed sum.
 
     Takes a value in any cycle, up to one per cycle; each leaves exactly ``LATENCY`` cycles later, with its metadata.
     There is no back-pressure: whoever issues a value must have room for the result.
@@ -107,12 +130,17 @@ class Requantise(Component):
         Shape of the metadata.
     whole : bool
         Whether a byte may take the place of a sum.
+    integers : bool
+        Whether a sum may be requantised by a shift.
 
     Attributes
     ----------
     i : flow
         ``acc`` and ``bias`` (their sum wraps), ``mantissa`` (top bit set) and ``shift`` of the scale, ``zero_point``,
-        ``low``, ``high`` (``low <= high``), ``meta``.
+        ``low``, ``high`` (``low <= high``), ``meta``. With ``integers`` also ``integer``, where ``mantissa`` is a
+        multiplier of 18 bits, and ``addend``, less than that.
+    shifts : In
+        With ``integers``: the shift of those sums, which is the same while any is on its way.
     o : flow
         ``value``, ``meta``.
     total : Out
@@ -123,8 +151,8 @@ class Requantise(Component):
 
     LATENCY = 14
 
-    def __init__(self, meta_shape: ShapeLike, *, whole: bool = False) -> None:
-        self.whole = whole
+    def __init__(self, meta_shape: ShapeLike, *, whole: bool = False, integers: bool = False) -> None:
+        self.whole, self.integers = whole, integers
         request = StructLayout(
             {
                 "acc": signed(32),
@@ -134,12 +162,14 @@ class Requantise(Component):
                 "zero_point": signed(8),
                 "low": signed(8),
                 "high": signed(8),
+                **({"integer": 1, "addend": MULTIPLIER_BITS} if integers else {}),
                 "meta": meta_shape,
             }
         )
         result = StructLayout({"value": signed(8), "meta": meta_shape})
         bytes_of_sums = {"total": Out(32), "byte": In(8), "takes_byte": In(1)} if whole else {}
-        super().__init__({"i": In(flow(request)), "o": Out(flow(result)), **bytes_of_sums})
+        shifts = {"shifts": In(SHIFT_BITS)} if integers else {}
+        super().__init__({"i": In(flow(request)), "o": Out(flow(result)), **bytes_of_sums, **shifts})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -157,15 +187,16 @@ class Requantise(Component):
             negative = Mux(self.takes_byte, sign, negative)
         pipe.step(word=word, negative=negative)
 
-        # To float32: normalise by bytes, then by bits, and round.
-        zeros = coarse_zeros(pipe.word)
+        # To float32: normalise by bytes, then by bits, and round.  What will be shifted stays as it is.
+        zeros = self._of_real(pipe, coarse_zeros(pipe.word))
         pipe.step(word=(pipe.word << Cat(Const(0, 3), zeros))[:32], zeros=zeros)
-        zeros = leading_zeros(pipe.word[-8:])
+        zeros = self._of_real(pipe, leading_zeros(pipe.word[-8:]))
         pipe.step(word=(pipe.word << zeros)[:32], zeros=Cat(zeros, pipe.zeros))
         rounded = round_mantissa(pipe.word)
         carry = rounded[-1]  # then all else is zero
+        factor = Cat(rounded[:23], rounded[23] | carry)
         pipe.step(
-            factor=Cat(rounded[:23], rounded[23] | carry),
+            factor=Mux(pipe.integer, pipe.word, factor) if self.integers else factor,
             places=(pipe.places + pipe.zeros)[:8].as_signed(),
             carry=carry,
         )
@@ -173,20 +204,25 @@ class Requantise(Component):
         # Times the scale: 24 x 24 bits in four products of at most 18 x 18.  They have registers of their own, before
         # and behind; the factor's is another, for it is a long way to the DSP blocks.
         low, high = pipe.factor[:18], pipe.factor[18:]
-        scale_low, scale_high = pipe.mantissa[:18], pipe.mantissa[18:]
+        scale_low, scale_high = pipe.mantissa[:18], self._of_real(pipe, pipe.mantissa[18:])
         append_products(
             m, pipe,
             {"lower": (low, scale_low), "middle_a": (low, scale_high), "middle_b": (high, scale_low),
              "upper": (high, scale_high)},
             places=(pipe.places - pipe.carry)[:8].as_signed(),
         )
-        pipe.step(outer=Cat(pipe.lower, pipe.upper), middle=pipe.middle_a + pipe.middle_b)
-        pipe.step(product=Cat(pipe.outer[:18], (pipe.outer[18:] + pipe.middle)[:30]))
-        word, zero = normalise_product(jam(pipe.product, 27))
-        pipe.step(word=word, places=(pipe.places + zero)[:8].as_signed())
-        pipe.step(rounded=round_mantissa(pipe.word))
+        if self.integers:
+            self._add_products(pipe)
+        else:
+            pipe.step(outer=Cat(pipe.lower, pipe.upper), middle=pipe.middle_a + pipe.middle_b)
+            pipe.step(product=Cat(pipe.outer[:18], (pipe.outer[18:] + pipe.middle)[:30]))
+        word, zero = normalise_product(jam(pipe.product[:48], 27))
+        pipe.step(word=word, places=(pipe.places + zero)[:8].as_signed(),
+                  **(down_by_bytes(pipe.product, self.shifts[3:]) if self.integers else {}))
+        pipe.step(rounded=round_mantissa(pipe.word),
+                  **(down_by_bits(pipe.kept, pipe.above, self.shifts[:3]) if self.integers else {}))
 
-        round_and_clamp(pipe)
+        round_and_clamp(pipe, integers=self.integers)
         assert pipe.depth == self.LATENCY
         m.d.comb += [
             self.o.valid.eq(pipe.valid),
@@ -194,3 +230,21 @@ class Requantise(Component):
             self.o.payload.meta.eq(pipe.meta),
         ]
         return m
+
+    def _of_real(self, pipe: Pipeline, value: Value) -> Value:
+        """Return ``value``, or zero where the sum is requantised by a shift."""
+        return value & (~pipe.integer).replicate(len(value)) if self.integers else value
+
+    @staticmethod
+    def _add_products(pipe: Pipeline) -> None:
+        """Append ``product``, 50 bits: two stages.  Where a sum is shifted, plus the addend, or less it and one.
+
+        That is the sum with the addend's complement, whose ones above its own bits are those of the middle.
+        """
+        negative = pipe.integer & pipe.negative
+        addend = Mux(pipe.integer, pipe.addend ^ pipe.negative.replicate(MULTIPLIER_BITS), 0)
+        lowest = pipe.lower[:18] + addend
+        pipe.step(outer=Cat(lowest[:18], pipe.lower[18:], pipe.upper)[:50], carry=lowest[18],
+                  middle=((pipe.middle_a | negative.replicate(32)) + pipe.middle_b)[:32])
+        above = Cat(Const(1, 1), pipe.outer[18:]) + Cat(pipe.carry, pipe.middle)
+        pipe.step(product=Cat(pipe.outer[:18], above[1:33]))

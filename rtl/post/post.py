@@ -27,7 +27,7 @@ from tilewright.rtl.post.extension_stage import ExtensionStage, take_settings
 from tilewright.rtl.post.output_walker import OutputSteps, OutputWalker, PoolingWindow, vector_layout
 from tilewright.rtl.post.parameter_buffer import ParameterBuffer
 from tilewright.rtl.post.pooling import MaxPoolUnit, WindowSteps
-from tilewright.rtl.post.post_settings import CLAMP, OFFSET, SCALE, assign, residual_settings
+from tilewright.rtl.post.post_settings import CLAMP, INTEGER_CLAMP, OFFSET, SCALE, assign, residual_settings
 from tilewright.rtl.post.requantise_stage import Arrived, requantise_sums
 from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.post.row_stage import RowStage
@@ -277,7 +277,8 @@ class PostUnit(Component):
                   walking: Value, drained: Value) -> Signal:
         """Take commands, keep the configuration, start runs; return the clamp of the requantisation."""
         head = self.commands.payload
-        clamp, scale, offset = Signal(CLAMP), Signal(SCALE), Signal(OFFSET)
+        clamps = INTEGER_CLAMP if self.machine.integer_requantise else CLAMP
+        clamp, scale, offset = Signal(clamps), Signal(SCALE), Signal(OFFSET)
         # Counts are 1 after reset: a command before its settings ends soon.
         output = Signal(OutputSteps, init={"width": 1})
         pool = Signal(PoolingWindow, init=dict.fromkeys(COUNTS["pool", "window"], 1))

@@ -5,14 +5,18 @@ from collections.abc import Iterator, Mapping
 from amaranth import Value, signed
 from amaranth.lib.data import Layout, StructLayout, View
 
+from tilewright.isa.integers.shift_requantise import SHIFT_BITS
 from tilewright.rtl.arithmetic.residual_add import SETTINGS
 from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.stream.commands import Command, operands
 
-__all__ = ["CLAMP", "OFFSET", "SCALE", "assign", "residual_settings"]
+__all__ = ["CLAMP", "INTEGER_CLAMP", "OFFSET", "SCALE", "assign", "residual_settings"]
 
 CLAMP = StructLayout({"zero_point": signed(8), "low": signed(8), "high": signed(8)})
 """Operands of ``act.set_clamp``."""
+
+INTEGER_CLAMP = StructLayout({**CLAMP.members, "integer_shift": SHIFT_BITS, "integer": 1})
+"""The same of a machine that also requantises in integers."""
 
 SCALE = StructLayout({name: SETTINGS.members[name] for name in ("mantissa_a", "shift_a", "mantissa_b", "shift_b")})
 """Operands of ``act.set_residual_scale``."""

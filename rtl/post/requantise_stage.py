@@ -6,6 +6,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib.data import ArrayLayout, View
 from amaranth.lib.wiring import PureInterface
 
+from tilewright.isa.integers.shift_requantise import BIAS_BITS, MULTIPLIER_BITS
 from tilewright.isa.machine import SUM_BYTES, Machine
 from tilewright.rtl.arithmetic.requantise import MANTISSA_BITS, Requantise
 from tilewright.rtl.post.parameter_buffer import ParameterBuffer
@@ -44,7 +45,8 @@ def requantise_sums(m: Module, machine: Machine, response: PureInterface, parame
     value = Signal(ArrayLayout(signed(8), machine.post_lanes), reset_less=True)
     units: list[Requantise] = []
     for lane in range(machine.post_lanes):
-        m.submodules[f"requantize_{lane}"] = unit = Requantise(unsigned(0), whole=machine.whole_sums)
+        m.submodules[f"requantize_{lane}"] = unit = Requantise(unsigned(0), whole=machine.whole_sums,
+                                                               integers=machine.integer_requantise)
         given, total, bias, mantissa, shift = _sum_of(response, parameters, arrived, lane)
         m.d.comb += [
             unit.i.valid.eq(given & (arrived.whole | (lane < arrived.count))),
@@ -54,6 +56,8 @@ def requantise_sums(m: Module, machine: Machine, response: PureInterface, parame
             unit.i.payload.shift.eq(shift),
             *(unit.i.payload[name].eq(clamp[name]) for name in ("zero_point", "low", "high")),
         ]
+        if machine.integer_requantise:
+            _by_shift(m, unit, parameters.data[lane], clamp, arrived)
         units.append(unit)
         with m.If(unit.o.valid):
             m.d.sync += value[lane].eq(unit.o.payload.value)
@@ -76,6 +80,20 @@ def _sum_of(response: PureInterface, parameters: ParameterBuffer, arrived: Arriv
     given = rows.payload
     other = Const(1), given.entries[lane], Const(0), given.mantissa, given.shift
     return (own[0] | rows.valid, *(Mux(rows.valid, b, a) for a, b in zip(own[1:], other[1:], strict=True)))
+
+
+def _by_shift(m: Module, unit: Requantise, channel: View, clamp: View, arrived: Arrived) -> None:
+    """Give a unit what it shifts sums by: sums of the array that are no bytes, where the clamp says so."""
+    rows = Const(0) if arrived.rows is None else arrived.rows.valid
+    integer = clamp.integer & ~arrived.whole & ~rows
+    addend = Cat(channel.bias[BIAS_BITS:], channel.mantissa[MULTIPLIER_BITS:], channel.shift)
+    m.d.comb += [
+        unit.shifts.eq(clamp.integer_shift),
+        unit.i.payload.integer.eq(integer),
+        unit.i.payload.addend.eq(addend),
+    ]
+    with m.If(integer):
+        m.d.comb += unit.i.payload.bias.eq(channel.bias[:BIAS_BITS].as_signed())
 
 
 def _choose_bytes(m: Module, units: list[Requantise], arrived: Arrived) -> None:

@@ -251,9 +251,9 @@ async def random_commands(dut):
 
 
 def machine_of():
-    """Return the machine, a preset with a unit of rows or without."""
+    """Return the machine, a preset with units that no preset has or without."""
     more = os.environ["ROWS"] == "1"
-    return replace(PRESETS[os.environ["MACHINE"]], row_unit=more, channel_kernels=more)
+    return replace(PRESETS[os.environ["MACHINE"]], row_unit=more, channel_kernels=more, integer_requantise=more)
 
 
 TIMED = {

@@ -15,7 +15,8 @@ SUMS_LATENCY = {"nano": 2, "base": 3, "large": 6}
 @pytest.mark.parametrize("name", ["nano", pytest.param("base", marks=pytest.mark.slow),
                                   pytest.param("large", marks=pytest.mark.slow)])
 def test_random_commands(name, rows):
-    machine = replace(preset(name), row_unit=rows, channel_kernels=rows)
+    machine = replace(preset(name), row_unit=rows, channel_kernels=rows,
+                      integer_requantise=rows)
     latency = SUMS_LATENCY[machine.name]
     run_bench(
         PostUnit(machine, sums_latency=latency),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tilewright.isa.encoding import BY_MNEMONIC
+from tilewright.isa.integers.shift_requantise import MULTIPLIER_BITS, parameters_of_words, shift_requantise
 from tilewright.isa.machine import TABLE_BYTES
 from tilewright.isa.numerics import ResidualSettings, add_residual, requantise
 from tilewright.isa.rows.row_norm import GAIN_BITS, SQUARE_BITS
@@ -51,6 +52,7 @@ class Layer:
     table_first: bool = False
     whole: bool = False
     shared: bool = False
+    shift: int | None = None
 
     @property
     def pixel_bytes(self):
@@ -138,6 +140,13 @@ def encode(mnemonic, variant, *flags, **operands):
     return Command.const(command).as_bits()
 
 
+def as_integers(parameters):
+    """Return what a channel's word is that has a bias and a float32 scale, read as one of integers."""
+    word = parameters["bias"] & 0xFFFFFFFF | parameters["mantissa"] << 32 | parameters["shift"] << 56
+    numbers = parameters_of_words(np.array([word], np.uint64))
+    return {name: int(value[0]) for name, value in zip(("bias", "multiplier", "addend"), numbers, strict=True)}
+
+
 class Reference:
     """docs/datapath.md, "post: act, pool.window", as nested loops."""
 
@@ -204,7 +213,11 @@ class Reference:
             address = run.base + y * layer.row_step + x * layer.pixel_step + 4 * channel
             memory[address:address + 4] = (total % (1 << 32)).to_bytes(4, "little")
             return
-        q = requantise(run.sums[y, x, channel], **self.parameters[self._place(run, y, x, channel)], **layer.clamp)
+        parameters = self.parameters[self._place(run, y, x, channel)]
+        if layer.shift is None:
+            q = requantise(run.sums[y, x, channel], **parameters, **layer.clamp)
+        else:
+            q = shift_requantise(run.sums[y, x, channel], **as_integers(parameters), **layer.clamp, shift=layer.shift)
         if layer.residual is None or layer.table_first:
             q = self.mapped(layer, q)
         for wy, wx, first in windows:
@@ -242,7 +255,9 @@ class Program:
 
     def _parameter(self):
         rng = self.rng
-        return {"bias": rng.randint(-4000, 4000), "mantissa": rng.randrange(1 << 23, 1 << 24),
+        # Read as integers, the multiplier is so large that the addend is less, which is of these bits of the shift.
+        large = 1 << MULTIPLIER_BITS - 1 if self.machine.integer_requantise else 0
+        return {"bias": rng.randint(-4000, 4000), "mantissa": rng.randrange(1 << 23, 1 << 24) | large,
                 "shift": rng.randint(30, 33)}
 
     def _residual(self):
@@ -271,8 +286,10 @@ class Program:
             layer.shared = rng.random() < 0.5
         width = pool.width if pool else layer.width
         layer.row_step = layer.pixel_step * width + rng.choice((0, 3))
+        if machine.integer_requantise and not whole and rng.random() < 0.5:
+            layer.shift = rng.randint(22, 28)
         self.set_output(layer)
-        self.commands.append(encode("act", "set_clamp", **layer.clamp))
+        self.set_clamp(layer.clamp, layer.shift)
         if residual:
             layer.residual = self._residual()
             renamed = {{"low": "residual_low", "high": "residual_high"}.get(k, k): v for k, v in layer.residual.items()}
@@ -283,6 +300,9 @@ class Program:
             self.commands.append(encode("pool", "window", **vars(pool)))
         assert not fixed
         return layer
+
+    def set_clamp(self, clamp, shift=None):
+        self.commands.append(encode("act", "set_clamp", **clamp, integer=shift is not None, integer_shift=shift or 0))
 
     def set_output(self, layer):
         self.commands.append(encode("act", "set_output", width=layer.width, pixel_step=layer.pixel_step,
@@ -352,7 +372,8 @@ class Program:
         self.steps.append([])
         run = RowsRun(number, rows, length, before, bytes(content), rng.random() < 0.5)
         self.commands += [
-            encode("act", "set_clamp", **clamp), encode("act", "set_rows", mantissa=mantissa, shift=shift),
+            encode("act", "set_clamp", **clamp, integer=self.machine.integer_requantise, integer_shift=0),
+            encode("act", "set_rows", mantissa=mantissa, shift=shift),
             encode("act", "rows", "wait_res_ready", "signal_out_ready", *["signal_par_free"] * run.signal_par_free,
                    base=start + offset, length=length, rows=rows, norm=norm)]
         self.runs.append(run)
