@@ -35,6 +35,9 @@ struct output {
     int32_t zero_point;
     int32_t low;
     int32_t high;
+#ifdef INTEGERS
+    int32_t integer; /* (sum * mantissa + the channel's shift) >> shift takes the place of the scale */
+#endif
 };
 
 /* Height, width and channels. */
@@ -120,9 +123,22 @@ INLINE int32_t smaller(int32_t a, int32_t b)
 }
 #endif
 
+#ifdef INTEGERS
+/* From a sum to int8 in whole numbers: isa.integers.shift_requantise. */
+INLINE int8_t shifted(uint32_t sum, const struct channel *channel, struct output to)
+{
+    int64_t value = (((int64_t)(int32_t)sum * channel->mantissa + channel->shift) >> to.shift) + to.zero_point;
+    return (int8_t)(value > to.high ? to.high : value < to.low ? to.low : value);
+}
+#endif
+
 /* From a sum to int8, exactly as ONNX Runtime does: isa.numerics.requantize. */
 INLINE int8_t requantize(uint32_t sum, const struct channel *channel, struct output to)
 {
+#ifdef INTEGERS
+    if (to.integer)
+        return shifted(sum, channel, to);
+#endif
     int32_t value = scale((int32_t)sum, channel->mantissa, to.shift ? to.shift : channel->shift);
 #ifdef XPULP
     return (int8_t)(smaller(larger(value, to.low - to.zero_point), to.high - to.zero_point) + to.zero_point);

@@ -73,13 +73,12 @@ def _layer(layer: AnyLayer, tensors: Mapping[str, TensorInfo], constants: Consta
         weights = None if weights is None else weights[outputs]
         groups = groups * len(inputs) // layer.in_shape[0]
     count = layer.conv_shape[0]
-    scale = np.broadcast_to(layer.requantisation.scale, count)[outputs]
     stored = layer.out_shape if layer.whole else (len(outputs), *layer.out_shape[1:])
     return replace(
         layer, in_shape=(len(inputs), *layer.in_shape[1:]), conv_shape=(len(outputs), *layer.conv_shape[1:]),
         out_shape=stored, weights=weights, groups=groups,
         bias=np.broadcast_to(bias, count)[outputs].astype(np.int32),
-        requantisation=replace(layer.requantisation, scale=np.ascontiguousarray(scale)))
+        requantisation=layer.requantisation.of_channels(outputs))
 
 
 def _constant_part(layer: Layer, x: np.ndarray, kept: np.ndarray) -> np.ndarray:

@@ -98,9 +98,12 @@ def common_shift(parameters: Requantisation) -> int | None:
 
 
 def channel_table(layer: Layer) -> bytes:
-    """Return a layer's ``struct channel`` for each output channel: bias, mantissa and shift."""
+    """Return a layer's ``struct channel`` for each output channel: bias, mantissa, shift; or multiplier and addend."""
     table = np.empty((len(layer.bias), 3), "<u4")
     table[:, 0] = layer.bias.astype(np.int32).view(np.uint32)
+    if (integers := layer.requantisation.integers) is not None:
+        table[:, 1], table[:, 2] = integers.multipliers, integers.addends
+        return table.tobytes()
     common = common_shift(layer.requantisation)
     for row, scale in zip(table, layer.requantisation.scale, strict=True):
         mantissa, shift = pack_scale(float(scale))

@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewright.compiler.graph.node import GraphOperator
 from tilewright.compiler.kernels.preparation import PreparationStep
+from tilewright.compiler.network.integer_scale import IntegerScale
 from tilewright.compiler.network.interpolation import AxisPhase
 from tilewright.compiler.network.layers import ChannelScales, Kind, MaxPooling, Pads, Pair, Residual, StageUse, UnitUse
 
@@ -138,12 +139,13 @@ class OneLayer(TakesTable):
 class QConv(Windowed, OneLayer):
     """Convolution of x, weights, their scale and bias; ``alpha`` multiplies the scale.
 
-    One that is ``whole`` writes its sums as they are, int32.
+    One that is ``whole`` writes its sums as they are, int32. With ``integers`` these take the place of all scales.
     """
 
     groups: int = 1
     alpha: float = 1.0
     whole: bool = False
+    integers: IntegerScale | None = None
 
     KIND = "conv"
     ONNX_NAME = "Conv"
@@ -225,10 +227,11 @@ class QInterpolate(TakesTable):
 
 @dataclass(frozen=True, kw_only=True)
 class QDense(Computing):
-    """Product of a vector x and a matrix: x, weights, their scale and bias; ``alpha`` and ``whole`` as for QConv."""
+    """Product of a vector x and a matrix: x, weights, their scale and bias; what else there is as for QConv."""
 
     alpha: float = 1.0
     whole: bool = False
+    integers: IntegerScale | None = None
 
     ONNX_NAME = "Gemm"
 

@@ -25,6 +25,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tilewright.compiler.kernels.preparation import PreparationStep
+from tilewright.compiler.network.integer_scale import IntegerScale
 from tilewright.compiler.network.tensor_place import AbsentChannels, ByteSteps, Place
 from tilewright.isa.extension import BufferUnit, PostStage
 from tilewright.isa.machine import SUM_BYTES
@@ -69,16 +70,30 @@ NEGATED_ZERO = -128
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Requantisation:
-    """From an int32 sum to int8, as ONNX Runtime does.
+    """From an int32 sum to int8, as ONNX Runtime does, or in whole numbers.
 
     ``scale`` is float32 of shape (O,): x_scale · w_scale / y_scale per output channel. ``low`` and ``high``
-    bound the int8 result and hold the ReLU or clip that followed.
+    bound the int8 result and hold the ReLU or clip that followed. With ``integers`` these take the place of the scale,
+    which is about the same.
     """
 
     scale: np.ndarray
     zero_point: int
     low: int = -128
     high: int = 127
+    integers: IntegerScale | None = None
+
+    def of_channels(self, chosen: Any) -> "Requantisation":
+        """Return that of some channels, by what indexes an array."""
+        return replace(self, scale=np.ascontiguousarray(self.scale[chosen]),
+                       integers=self.integers and self.integers.of_channels(chosen))
+
+    @property
+    def alike(self) -> bool:
+        """Whether it is the same for all channels."""
+        scale, integers = self.scale, self.integers
+        return bool((scale == scale[0]).all()) and (
+            integers is None or len(set(zip(integers.multipliers, integers.addends, strict=True))) == 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

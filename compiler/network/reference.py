@@ -193,8 +193,11 @@ def accumulate(layer: Layer, x: np.ndarray) -> np.ndarray:
 
 
 def requantise(parameters: Requantisation, acc: np.ndarray) -> np.ndarray:
-    """Bring int32 sums of shape (O, H, W) to int8, as ``isa.numerics.requantise`` does."""
-    scaled = np.rint(acc.astype(np.float32) * parameters.scale[:, None, None])
+    """Bring int32 sums of shape (O, H, W) to int8, as ``isa.numerics.requantise`` does, or in whole numbers."""
+    if parameters.integers is not None:
+        scaled = parameters.integers.levels(acc)
+    else:
+        scaled = np.rint(acc.astype(np.float32) * parameters.scale[:, None, None])
     low, high = parameters.low - parameters.zero_point, parameters.high - parameters.zero_point
     return (np.clip(scaled, low, high).astype(np.int32) + parameters.zero_point).astype(np.int8)
 

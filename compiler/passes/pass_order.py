@@ -55,6 +55,7 @@ from tilewright.compiler.passes.recognise.sink_transposes import SinkTransposes
 from tilewright.compiler.passes.recognise.spread_quantisation import SpreadQuantisation
 from tilewright.compiler.passes.recognise.sums.float_products import SumFloatProducts
 from tilewright.compiler.passes.recognise.sums.run_time import SumRunTimeProducts
+from tilewright.compiler.passes.recognise.sums.shifted_sums import RecogniseShifts
 from tilewright.isa.extension import BufferUnit, Extension, PostStage
 
 __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
@@ -62,7 +63,7 @@ __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 RECOGNITION = (
     OrderNodes(), RebuildNormalisations(), AsImages(), UseEquivalents(), SinkTransposes(),
     RemoveIdentity(), FoldAffine(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(),
-    TurnImages(), RereadLevels(), RecogniseTables(), MergeAffine(), RecogniseOnIntegers(),
+    RecogniseShifts(), TurnImages(), RereadLevels(), RecogniseTables(), MergeAffine(), RecogniseOnIntegers(),
     RecogniseQdq(), SumFloatProducts(), SumRunTimeProducts(), SpreadQuantisation())
 """ONNX operators → integer operators, and what is left for the host core."""
 

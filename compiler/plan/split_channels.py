@@ -81,7 +81,7 @@ def _cut(layer: Layer, tensors: dict[str, TensorInfo], step: int) -> tuple[list[
             out_shape=(size, *layer.out_shape[1:]), table=_table_from(layer, first), groups=size,
             bias=layer.bias[first:stop], residual=residual,
             weights=None if layer.weights is None else layer.weights[first:stop],
-            requantisation=replace(layer.requantisation, scale=layer.requantisation.scale[first:stop])))
+            requantisation=layer.requantisation.of_channels(slice(first, stop))))
     return parts, new
 
 

@@ -4,7 +4,8 @@ Behind the requantisation of a layer come addition, value table and max pooling.
 lacks stay with the layer, whose result is a tensor of its own. From there on each is an operator of the host core
 (addition: a table of all pairs of int8), or, if the machine has it, a layer that copies. The values are the same.
 A layer of whole sums is one operator, ConvInteger. Weights beyond int8 are added up for as many pixels at a time as the
-array holds sums: a max pooling whose windows are not whole among them is a layer of its own.
+array holds sums: a max pooling whose windows are not whole among them is a layer of its own. A layer that is
+requantised in integers is refused.
 """
 
 import math
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.compiler.errors import UnsupportedNodeError, raise_all
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network, TensorInfo
 from tilewright.compiler.network.places import copy_layer
 from tilewright.compiler.network.reference import residual_table
@@ -25,9 +27,25 @@ _UNITS = {"residual": "residual_adder", "table": "value_tables", "pool": "max_po
 
 
 def split_units(network: Network, machine: Machine) -> Network:
-    """Return ``network`` with every layer that needs a unit which ``machine`` leaves out in parts that do not."""
+    """Return ``network`` with every layer that needs a unit which ``machine`` leaves out in parts that do not.
+
+    Raises
+    ------
+    UnsupportedNodeError
+        For layers that are requantised in integers, if the machine does not do that.
+    """
+    if not machine.integer_requantise:
+        raise_all([_not_in_integers(layer) for layer in network.layers
+                   if isinstance(layer, Layer) and layer.requantisation.integers is not None])
     missing = [step for step, unit in _UNITS.items() if not getattr(machine, unit)]
     return _split(network, _UnitSplit(network, missing, whole_sums=machine.whole_sums, sums=machine.tiles))
+
+
+def _not_in_integers(layer: Layer) -> UnsupportedNodeError:
+    return UnsupportedNodeError(layer.onnx_nodes[0] if layer.onnx_nodes else layer.name, layer.kind,
+                                "its sums are multiplied, added to and shifted in whole numbers, which no float32 "
+                                "scale equals, and the machine has no integer requantisation",
+                                "choose one that has it, as with --machine base,integer_requantise=true")
 
 
 def without_whole_sums(network: Network) -> Network:

@@ -7,6 +7,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.compiler.pulp.level_values import ByteLevels, ConstantProduct
+from tilewright.compiler.pulp.shifted_levels import ShiftRequantisation
 
 __all__ = ["ByteModel"]
 
@@ -65,6 +66,28 @@ class ByteModel:
             self.node("QGemm", (*given, bias, *own), output, node, transB=1)
         else:
             self.node("QLinearConv", (*given, *own, bias), output, node, **source.attributes)
+
+    def shifted_product(self, source: ConstantProduct, names: tuple[str, str], numbers: ShiftRequantisation,
+                        levels: ByteLevels) -> None:
+        """Add a product whose sums are multiplied and shifted; ``names`` of node and output, stored like ``levels``.
+
+        It is computed in float64 on sums in float32, which are exact below 2**24 and 2**53.
+        """
+        node, output = names
+        weights = self.constant(f"{output}:weights", source.weights)
+        sums = self.node("Gemm" if source.dense else "Conv",
+                         [self.real(source.x, f"{output}:x"),
+                          self.real(ByteLevels(weights, "int8"), f"{output}:real weights")],
+                         f"{output}:sums", node, **({"transB": 1} if source.dense else source.attributes))
+        shape = (-1,) if source.dense else (-1, 1, 1)
+        factors, addends = (np.ldexp(np.array(each, np.float64), -numbers.shift).reshape(shape)
+                            for each in (numbers.multipliers, numbers.addends))
+        wide = self.node("Cast", [sums], f"{output}:wide", to=TensorProto.DOUBLE)
+        times = self.node("Mul", [wide, self.constant(f"{output}:factors", factors)], f"{output}:times")
+        plus = self.node("Add", [times, self.constant(f"{output}:addends", addends)], f"{output}:plus")
+        floor = self.node("Floor", [plus], f"{output}:floor")
+        narrow = self.node("Cast", [floor], f"{output}:narrow", to=TensorProto.FLOAT)
+        self.node("QuantizeLinear", [narrow, *self.numbers(f"{output}:levels", levels.dtype, levels.zero)], output)
 
     def real(self, levels: ByteLevels, name: str) -> str:
         """Return levels as float32."""

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 
+from tilewright.compiler.network.integer_scale import IntegerScale
 from tilewright.compiler.network.layers import Residual
 from tilewright.compiler.network.reference import residual_table
 from tilewright.compiler.pulp.exact_scale import ExactScale, exact_scale
@@ -75,17 +76,26 @@ def _put_product(node: PulpNode, source: ConstantProduct, requantisation: ShiftR
                  levels: ByteLevels) -> None:
     zero, found = _scales(requantisation, source.reach, levels)
     if found is None:
-        lost = [channel for channel, reach in enumerate(source.reach)
-                if exact_scale(requantisation, channel, reach) is None]
-        first = lost[0] if lost else 0
-        raise node.refusal(
-            f"no float32 scales give its levels for every sum, in {max(len(lost), 1)} of {source.channels} channels, "
-            f"{first} first (multiplier {requantisation.multipliers[first]}, addend {requantisation.addends[first]}, "
-            f"shift {requantisation.shift})",
-            "train the network without addends of its own, or give its float form with --calibrate")
+        _put_shifted(node, source, requantisation, levels)
+        return
     biases, scales = zip(*found, strict=True)
     node.made.product(source, (node.label, levels.name), np.array(biases, np.int32), np.array(scales, np.float32),
                       zero + levels.zero)
+
+
+def _put_shifted(node: PulpNode, source: ConstantProduct, requantisation: ShiftRequantisation,
+                 levels: ByteLevels) -> None:
+    """Write the levels of a product for which there are no float32 scales, as what they are."""
+    bound = max(max(abs(low), abs(high)) for low, high in source.reach)
+    if bound >= _EXACT:
+        raise node.refusal(f"no float32 scales give its levels for every sum, and its sums reach {bound:,}, which "
+                           "float32 does not hold", "use fewer input channels, or smaller weights")
+    try:
+        IntegerScale.of(requantisation.multipliers, requantisation.addends, requantisation.shift)
+    except ValueError as error:
+        raise node.refusal(f"no float32 scales give its levels for every sum, and {error}",
+                           "use smaller factors") from error
+    node.made.shifted_product(source, (node.label, levels.name), requantisation, levels)
 
 
 def _scales(requantisation: ShiftRequantisation, reach: tuple[tuple[int, int], ...],

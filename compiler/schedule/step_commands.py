@@ -362,7 +362,8 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, pa
     each = layer.value_bytes
     yield Draft("act", "set_output", {"width": width, "pixel_step": each * channels,
                                       "row_step": each * len(tile.columns.out) * block.channels})
-    yield Draft("act", "set_clamp", {"zero_point": scale.zero_point, "low": scale.low, "high": scale.high})
+    shift = {} if scale.integers is None else {"integer": 1, "integer_shift": scale.integers.shift}
+    yield Draft("act", "set_clamp", {"zero_point": scale.zero_point, "low": scale.low, "high": scale.high, **shift})
     if layer.residual:
         yield from _residual_settings(layer)
     if layer.pool:

@@ -301,8 +301,13 @@ def pack_parameters(layer: Layer, bias: _Int32) -> bytes:
     Raises
     ------
     CompileError
-        If a scale is outside what the requantiser can express.
+        If a scale or a bias is outside what the requantiser can express.
     """
+    if layer.requantisation.integers is not None:
+        try:
+            return layer.requantisation.integers.words(bias).astype("<u8").tobytes()
+        except ValueError as error:
+            raise CompileError(f"Layer {layer.name!r}: {error}") from error
     words = np.zeros((layer.conv_shape[0], 2), "<u4")
     words[:, 0] = np.asarray(bias, "<i4").view("<u4")
     for channel, scale in enumerate(layer.requantisation.scale):

@@ -84,7 +84,8 @@ def shape_key(layer: Layer, tensors: Mapping[str, TensorInfo]) -> tuple[object, 
     """Return the properties that decide a layer's cycles, apart from data dependence; ``tensors`` are the network's."""
     return (layer.kind, layer.in_shape, layer.conv_shape, layer.out_shape, layer.kernel, layer.strides, layer.dilations,
             layer.pads, layer.groups, layer.pool, layer.residual is None, layer.table is None,
-            common_shift(layer.requantisation) is None, LayerLayouts.of(layer, tensors))
+            common_shift(layer.requantisation) is None, layer.requantisation.integers is None,
+            LayerLayouts.of(layer, tensors))
 
 
 def _work(layer: Layer) -> int:

@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
+from tests.support.machines import MORE_UNITS as SMALL
 from tests.support.random_layers import Shape, build_layer
 from tests.support.rtl import execute_rtl
 from tests.support.side_by_side import side_by_side
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.options import BEST
 from tilewright.compiler.network.reference import run_network
-from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.isa.machine import MemoryTiming
 
-SMALL = Machine(name="by channel", array="winograd", lanes=4, clusters=2, post_lanes=2, bus_bytes=4,
-                activation_bytes=16384, weight_bytes=8192, result_bytes=4096, parameter_channels=128,
-                channel_kernels=True)
 PAIRS = replace(SMALL, name="pairs by channel", array="winograd_inner", lanes=8)
 ONE = replace(SMALL, name="one lane by channel", lanes=1, clusters=1, post_lanes=1, column_reuse=False)
 

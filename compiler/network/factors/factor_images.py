@@ -117,7 +117,7 @@ def _parts(layer: Layer, tensors: dict[str, TensorInfo], most: int) -> list[Laye
             layer, name=f"{layer.name}[{first}]", input=names[0], output=names[1], in_shape=shape, conv_shape=shape,
             out_shape=shape, groups=shape[0], bias=layer.bias[chosen], factor=replace(layer.factor, tensor=names[2]),
             residual=layer.residual and replace(layer.residual, tensor=names[3]),
-            requantisation=replace(layer.requantisation, scale=layer.requantisation.scale[chosen])))
+            requantisation=layer.requantisation.of_channels(chosen)))
     return found
 
 

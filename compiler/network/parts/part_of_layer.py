@@ -46,12 +46,11 @@ def part_of_layer(layer: Layer, rows: int, channels: int) -> Layer:
     picked = np.arange(channels)
     if channels < count:
         picked = (picked + int(np.argmax(layer.requantisation.scale))) % count
-    requantisation = replace(layer.requantisation, scale=layer.requantisation.scale[picked])
     return replace(
         layer, in_shape=(layer.in_shape[0], in_rows, layer.in_shape[2]),
         conv_shape=(channels, conv_rows, layer.conv_shape[2]), out_shape=(channels, rows, width),
         weights=None if layer.weights is None else layer.weights[picked], bias=layer.bias[picked],
-        requantisation=requantisation)
+        requantisation=layer.requantisation.of_channels(picked))
 
 
 def parts_side_by_side(network: Network, parts: list[Layer]) -> Network:

@@ -64,7 +64,7 @@ class FlattenToKernel(Pass):
         name = f"{node.output}:kernel"
         kernel = np.ascontiguousarray(values.reshape(values.shape[0], channels, height, width))
         conv = QConv(low=dense.low, high=dense.high, exact=dense.exact, alpha=dense.alpha, whole=dense.whole,
-                     window=ExactWindow(kernel=(height, width)))
+                     integers=dense.integers, window=ExactWindow(kernel=(height, width)))
         return graph.with_constants({name: kernel}).replaced(
             (node,), node.with_(operator=conv, inputs=(x, name, *rest)))
 

@@ -37,6 +37,7 @@ from tilewright.compiler.graph.move_operators import (
 )
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.scales import tensor_info
+from tilewright.compiler.network.integer_scale import IntegerScale
 from tilewright.compiler.network.interpolation import Interpolation
 from tilewright.compiler.network.layers import (
     AnyLayer,
@@ -351,14 +352,16 @@ class _Build:
             case _:
                 zero_point, pad_value = 0, 0
         _check_scales(node, scale)
+        integers, bias = operator.integers if isinstance(operator, QConv) else None, _fold_zero_point(
+            bias, x.zero_point, sums)
+        _check_integers(node, integers, bias)
         return Layer(
             name=name, kind=operator.KIND, onnx_nodes=node.onnx_nodes, input=x.name, output=node.output,
             in_shape=x.shape, conv_shape=_conv_shape(bias.size, x.shape, window), out_shape=out.shape,
-            weights=weights, bias=_fold_zero_point(bias, x.zero_point, sums),
-            kernel=window.kernel, strides=window.strides, dilations=window.dilations, pads=window.pads,
-            groups=groups, pad_value=pad_value,
+            weights=weights, bias=bias, kernel=window.kernel, strides=window.strides, dilations=window.dilations,
+            pads=window.pads, groups=groups, pad_value=pad_value,
             requantisation=Requantisation(scale=np.ascontiguousarray(np.broadcast_to(scale, bias.size), np.float32),
-                                  zero_point=zero_point, low=operator.low, high=operator.high),
+                                  zero_point=zero_point, low=operator.low, high=operator.high, integers=integers),
             residual=operator.residual, pool=operator.pool, table=operator.table, table_first=operator.table_first,
             stage=operator.stage, unit=operator.use if isinstance(operator, QUnit) else None, exact=exact)
 
@@ -383,3 +386,12 @@ def _check_scales(node: Node, scales: np.ndarray) -> None:
             pack_scale(float(scale))
         except ValueError as error:
             raise BadModelError(f"Scales of node {node.name!r} are too far apart: {error}") from error
+
+
+def _check_integers(node: Node, integers: IntegerScale | None, bias: np.ndarray) -> None:
+    try:
+        if integers is not None:
+            integers.words(bias)
+    except ValueError as error:
+        raise UnsupportedNodeError(node.name, node.op, f"its addends are too large: {error}",
+                                   "use smaller addends") from error

@@ -22,11 +22,11 @@ def weights(rng, *shape):
     return rng.integers(-20, 21, shape).astype(np.float32)
 
 
-def equal(model, shape, *, on_core=0, low=0):
+def equal(model, shape, *, on_core=0, low=0, machine=None):
     """Assert that the network gives the loops' outputs, for two inputs."""
     content, rng = model.SerializeToString(), np.random.default_rng(3)
     assert sum(isinstance(each, CoreLayer) for each in compile_network(content).layers) == on_core
-    session, output = InferenceSession(content), model.graph.output[0].name
+    session, output = InferenceSession(content, machine), model.graph.output[0].name
     kind = onnx.helper.tensor_dtype_to_np_dtype(model.graph.input[0].type.tensor_type.elem_type)
     for _ in range(2):
         x = rng.integers(low, low + 256, shape)
@@ -69,6 +69,25 @@ def test_a_network_of_match_gives_its_own_integers():
     equal(model, (1, 4, 6, 6))
 
 
+@pytest.mark.parametrize("signed", [False, True])
+def test_addends_between_sums_need_a_machine_with_integers(signed):
+    """No float32 scale gives these levels: other machines refuse all such nodes, and say which has the unit."""
+    rng, net = np.random.default_rng(7), PulpNetwork((1, 3, 9, 9), TensorProto.INT8 if signed else TensorProto.FLOAT)
+    last = "x"
+    for kernel, channels in ((weights(rng, 6, 3, 3, 3), 6), (weights(rng, 6, 1, 3, 3), 6)):
+        convolved = net.add("Conv", last, kernel, pads=[1, 1, 1, 1], group=6 if kernel.shape[1] == 1 else 1)
+        last = net.shifted(convolved, rng.integers(150, 700, (channels, 1, 1)),
+                           rng.integers(-1_500_000, 1_500_000, (channels, 1, 1)), 15, signed=signed)
+    flat = net.add("Flatten", net.add("MaxPool", last, kernel_shape=[3, 3], strides=[3, 3]), axis=1)
+    dense = net.add("Gemm", flat, weights(rng, 5, 54), weights(rng, 5), transB=1)
+    last = net.shifted(dense, rng.integers(150, 700, 5), rng.integers(-1_500_000, 1_500_000, 5), 16, signed=True)
+    model = net.model(last, (1, 5))
+    equal(model, (1, 3, 9, 9), low=-128 if signed else 0, machine="base,integer_requantise=true")
+    with pytest.raises(UnsupportedNodeError, match="--machine base,integer_requantise=true") as caught:
+        InferenceSession(model.SerializeToString(), "base")
+    assert len(caught.value.others) == 2
+
+
 def test_signed_inputs_are_stated_as_such():
     rng, net = np.random.default_rng(2), PulpNetwork((1, 2, 5, 5), TensorProto.INT8)
     last = net.shifted(net.add("Conv", "x", weights(rng, 4, 2, 2, 2)), np.full((4, 1, 1), 4), np.zeros((4, 1, 1)), 7,
@@ -95,13 +114,13 @@ def test_how_an_input_is_read_is_said():
 
 
 @pytest.mark.parametrize(("change", "named"), [
-    (lambda net: net.shifted("t0", np.array([[[246]], [[173]]]), np.array([[[1_247_030]], [[7]]]), 15), "addend"),
+    (lambda net: net.shifted("t0", np.array([[[1 << 18]], [[173]]]), np.array([[[1_247_030]], [[7]]]), 15), "262144"),
     (lambda net: net.shifted("t0", np.full((2, 1, 1), -3), np.zeros((2, 1, 1)), 15), "-3"),
     (lambda net: net.shifted("t0", np.full((3, 1, 1), 3), np.zeros((3, 1, 1)), 15), "2 channels"),
     (lambda net: net.shifted("t0", np.full((2, 1, 1), 3.5), np.zeros((2, 1, 1)), 15), "whole"),
     (lambda net: net.shifted("t0", np.full((2, 1, 1), 3), np.zeros((2, 1, 1)), 15, levels=512), "512"),
     (lambda net: net.shifted(net.add("iSoftmax", "t0"), np.ones(1), np.zeros(1), 1), "iSoftmax"),
-], ids=["no scale", "negative", "shape", "fraction", "levels", "operator"])
+], ids=["large", "negative", "shape", "fraction", "levels", "operator"])
 def test_what_is_not_compiled_is_named_by_node(change, named):
     net = PulpNetwork((1, 3, 9, 9))
     net.add("Conv", "x", weights(np.random.default_rng(4), 2, 3, 3, 3))

@@ -1,0 +1,77 @@
+"""What brings a layer's sums to int8 in whole numbers: a multiplier and an addend for each channel, and one shift."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.isa.integers.shift_requantise import MULTIPLIER_BITS, SHIFT_BITS, channel_word, split_addend
+
+__all__ = ["IntegerScale"]
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerScale:
+    """floor((sum * multiplier + addend) / 2**shift), by `isa.integers.shift_requantise`.
+
+    Attributes
+    ----------
+    multipliers, addends : tuple of int
+        Of each output channel; an addend is less than its multiplier, and the rest of it is in the layer's bias.
+    shift : int
+    """
+
+    multipliers: tuple[int, ...]
+    addends: tuple[int, ...]
+    shift: int
+
+    @classmethod
+    def of(cls, multipliers: Sequence[int], addends: Sequence[int], shift: int) -> tuple["IntegerScale", np.ndarray]:
+        """Return the scale of these numbers, with addends of any size, and the biases, int64 of (channels,).
+
+        Twos that all of them have in common are taken out.
+
+        Raises
+        ------
+        ValueError
+            If they are more than the datapath holds; the message is a phrase that says which.
+        """
+        while shift and not any(each & 1 for each in (*multipliers, *addends)):
+            multipliers, addends = [each >> 1 for each in multipliers], [each >> 1 for each in addends]
+            shift -= 1
+        if shift >= 1 << SHIFT_BITS:
+            raise ValueError(f"its shift is {shift}, and the datapath's at most {(1 << SHIFT_BITS) - 1}")
+        for channel, multiplier in enumerate(multipliers):
+            if not 1 <= multiplier < 1 << MULTIPLIER_BITS:
+                raise ValueError(f"its multiplier in channel {channel} is {multiplier}, and the datapath's are in "
+                                 f"1..{(1 << MULTIPLIER_BITS) - 1}")
+        biases, rests = zip(*map(split_addend, addends, multipliers), strict=True)
+        return cls(tuple(multipliers), rests, shift), np.array(biases, np.int64)
+
+    @property
+    def factors(self) -> np.ndarray:
+        """The multipliers over 2**shift, float32 of (channels,), and maybe rounded."""
+        return np.array([multiplier * 2.0**-self.shift for multiplier in self.multipliers], np.float32)
+
+    def of_channels(self, chosen: Any) -> "IntegerScale":
+        """Return the scale of some channels, by what indexes an array."""
+        multipliers, addends = (tuple(np.array(each, np.int64)[chosen].tolist())
+                                for each in (self.multipliers, self.addends))
+        return IntegerScale(multipliers, addends, self.shift)
+
+    def levels(self, sums: np.ndarray) -> np.ndarray:
+        """Return int64 levels, not yet bounded, of int32 sums (channels, height, width)."""
+        multipliers, addends = (np.array(each, np.int64).reshape(-1, 1, 1) for each in (self.multipliers, self.addends))
+        return sums.astype(np.int64) * multipliers + addends >> self.shift
+
+    def words(self, bias: np.ndarray) -> np.ndarray:
+        """Return the channels' words of parameters with these biases, uint64 of (channels,).
+
+        Raises
+        ------
+        ValueError
+            If a bias has too many bits; the message says how many there may be.
+        """
+        return np.array([channel_word(*each) for each in zip(bias.tolist(), self.multipliers, self.addends,
+                                                             strict=True)], np.uint64)
