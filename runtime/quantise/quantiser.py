@@ -28,6 +28,7 @@ from tilewright.runtime.quantise import (
     float_regions,
     masked_scores,
     normalisations,
+    own_biases,
     second_quantisation,
     softmax_levels,
     step_ranges,
@@ -123,8 +124,9 @@ def _key(read: onnx.ModelProto, calibrate: Path | None) -> str:
         made.update(calibrate.name.encode())
         made.update(read_limited(calibrate))
     for module in (__file__, float_graph.__file__, float_regions.__file__, masked_scores.__file__,
-                   normalisations.__file__, second_quantisation.__file__, softmax_levels.__file__, step_ranges.__file__,
-                   vector_normalisations.__file__, calibration_module.__file__, static_quantiser.__file__):
+                   normalisations.__file__, own_biases.__file__, second_quantisation.__file__, softmax_levels.__file__,
+                   step_ranges.__file__, vector_normalisations.__file__, calibration_module.__file__,
+                   static_quantiser.__file__):
         made.update(Path(module).read_bytes())
     made.update(onnxruntime.__version__.encode())
     return made.hexdigest()[:16]
