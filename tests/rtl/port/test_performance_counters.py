@@ -198,8 +198,8 @@ def test_records_right_after_reset(cycle):
 @pytest.mark.parametrize("cycles", range(INTERVAL))
 def test_records_begin_anywhere_in_a_walk(cycles):
     async def body(driver):
-        for each in range(300 + cycles):
-            await driver.cycle(start=each in (200, 200 + cycles), kind="most")
+        for each in range(120 + cycles):
+            await driver.cycle(start=each in (80, 80 + cycles), kind="most")
         await driver.finish()
         driver.check()
 
