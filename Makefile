@@ -10,10 +10,14 @@ BIN := .venv/bin
 # Matrix products of layers are small: a second BLAS thread costs more than it brings, 20 times on a busy machine.
 export OPENBLAS_NUM_THREADS ?= 1
 INSTALLED := .venv/.installed
-# Folders of tests that build no simulator: some 1,800 tests in a minute.
+# Folders of tests that build no simulator, and the tests of the gateware's units that find most in a second.
 QUICK := structure isa compiler/onnx compiler/graph compiler/passes compiler/plan compiler/c \
     sim/values sim/timing rtl/stream rtl/bus runtime/oracle runtime/execution runtime/check runtime/quantise \
-    energy/calibrate cli/tables
+    energy/calibrate cli/tables \
+    rtl/load/test_load.py::test_random_commands rtl/store/test_store.py::test_random_commands \
+    rtl/post/test_post.py rtl/post/test_pooling.py rtl/port/test_dispatcher.py rtl/port/test_window_check.py \
+    rtl/array/test_lane.py rtl/array/test_late_counts.py \
+    rtl/array/test_mac.py::test_inner_products_are_two_macs_a_cycle_of_each_multiplier_of_a_lane
 # The site needs Sphinx, and the notebooks a Jupyter kernel; nothing else does.
 DOCS := .venv/.docs
 # What the pictures of the documentation are of.
