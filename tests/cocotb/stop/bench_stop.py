@@ -12,7 +12,7 @@ from pathlib import Path
 import cocotb
 import numpy as np
 from cocotb.clock import Clock
-from cocotb.triggers import FallingEdge, RisingEdge, SimTimeoutError, with_timeout
+from cocotb.triggers import RisingEdge, SimTimeoutError, with_timeout
 
 from tests.cocotb.bench_coprocessor import MACHINE, commands_of, execute, power_of_two, random_program
 from tests.cocotb.stop.hostile import hostile_programs
@@ -67,9 +67,8 @@ class Bench:
 
     async def run(self) -> None:
         while True:
-            await FallingEdge(self.dut.clk)
+            await RisingEdge(self.dut.clk)  # outputs are those before this edge, inputs go behind it
             self.memory.sample(self.dut)
-            await RisingEdge(self.dut.clk)
             self.cycle += 1
             self.memory.drive(self.dut)
 
