@@ -29,6 +29,7 @@ __all__ = ["PlaceMovements"]
 
 _MAX_ELEMENTS = 2**22
 _MAX_BOXES = 96
+_IMAGE_RANK = 4
 _SHORT_RUN = 8
 """Bytes below which a run of channels is better computed than copied."""
 
@@ -155,6 +156,8 @@ def _placed(graph: Graph, node: Node, origins: _Origins) -> Graph:
         order = None
     if order is not None:
         return _with_order(graph, node, origins, order)
+    if (stored := _stored_by_product(graph, node, origins)) is not None:
+        return stored
     boxes = boxes_of(places, origins.bases, _MAX_BOXES)
     if boxes is None:
         return graph
@@ -164,6 +167,40 @@ def _placed(graph: Graph, node: Node, origins: _Origins) -> Graph:
         # Operands of products are read where they are.
         return graph.replaced((node,), Node(QPiece(boxes[0].source), (sources[0].name,), node.output, origins.names))
     return _assembled(graph, node, origins, boxes)
+
+
+def _stored_by_product(graph: Graph, node: Node, origins: _Origins) -> Graph | None:
+    """Return the graph with the one source stored where it belongs by the products that make it, if they can.
+
+    So the heads of an attention lie side by side. A product may be turned for that, as both of its operands are rows.
+    """
+    source, *others = origins.sources
+    product, shape = graph.producer(source.name), source.shape or ()
+    if others or product is None or not isinstance(product.operator, QProduct) or len(shape) != _IMAGE_RANK \
+            or graph.only_reader(source.name) is None or origins.places.size != math.prod(shape) \
+            or np.unique(origins.places).size != origins.places.size:
+        return None
+    home = np.argsort(origins.places).reshape(shape[2], shape[3], shape[1])
+    if (steps := _steps_of(home)) is not None:
+        return graph.replaced((node,), Node(QAssemble((steps,)), (source.name,), node.output, origins.names))
+    if (steps := _steps_of(home.transpose(0, 2, 1))) is None:
+        return None
+    turned = replace(source, name=f"{source.name}:turned", shape=(1, shape[3], shape[2], shape[1]))
+    operator = replace(product.operator, pairs=tuple((second, first) for first, second in product.operator.pairs))
+    new = product.with_(operator=operator, inputs=(*product.inputs[1::-1], *product.inputs[2:]), output=turned.name)
+    return graph.with_tensors(turned).replaced(
+        (product, node), new, Node(QAssemble((steps,)), (turned.name,), node.output, origins.names))
+
+
+def _steps_of(home: np.ndarray) -> ByteSteps | None:
+    """Return the steps at which pixels belong, of whose bytes (rows, pixels, channels) ``home`` tells the places."""
+    height, width, count = home.shape
+    offset = int(home[0, 0, 0])
+    row_step = int(home[-1, 0, 0] - offset) // (height - 1) if height > 1 else home.size
+    pixel_step = int(home[0, -1, 0] - offset) // (width - 1) if width > 1 else count
+    rows, pixels, channels = np.ogrid[:height, :width, :count]
+    alike = home == offset + rows * row_step + pixels * pixel_step + channels
+    return ByteSteps(offset, row_step, pixel_step) if row_step > 0 and pixel_step > 0 and alike.all() else None
 
 
 def _channel_order(target: Tensor, origins: _Origins) -> np.ndarray | None:

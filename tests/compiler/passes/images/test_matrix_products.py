@@ -114,3 +114,23 @@ def test_scales_too_far_apart_are_refused_by_name(tmp_path):
     onnx.save(product((1, 2, 5, 7), (1, 2, 7, 4), np.int8, (3, -9, 5), scales=(1e30, 1e30, 1e-30)), path)
     with pytest.raises(CompileError, match="product"):
         compile_network(path)
+
+
+@pytest.mark.parametrize(("first", "second", "moves"), [
+    ((1, 3, 20, 12), (1, 3, 12, 8),
+     [("Transpose", {"perm": [0, 2, 1, 3]}, (1, 20, 3, 8)), ("Reshape", {}, (1, 20, 24))]),
+    ((1, 3, 8, 12), (1, 3, 12, 20), [("Reshape", {}, (1, 24, 4, 5))]),
+], ids=["tokens", "image"])
+def test_heads_are_stored_side_by_side_by_their_products(tmp_path, first, second, moves):
+    """As tokens of all channels, or turned, as an image's pixels: nothing is copied behind the products."""
+    model, path = product(first, second, np.int8, (3, -9, 5)), tmp_path / "model.onnx"
+    graph, name = model.graph, "y"
+    for op, attributes, shape in moves:
+        made = f"{name}{op[0]}"
+        graph.initializer.append(numpy_helper.from_array(np.array(shape, np.int64), f"{made}:shape"))
+        graph.node.append(helper.make_node(op, [name, *([f"{made}:shape"] if op == "Reshape" else [])], [made],
+                                           **attributes))
+        name = made
+    graph.output[0].CopyFrom(helper.make_tensor_value_info(name, TensorProto.INT8, shape))
+    compared(path, model, np.int8)
+    assert [layer.factor is not None for layer in layers_of(path)][-3:] == [True] * 3
