@@ -54,6 +54,11 @@ class IntegerScale:
         """The multipliers over 2**shift, float32 of (channels,), and maybe rounded."""
         return np.array([multiplier * 2.0**-self.shift for multiplier in self.multipliers], np.float32)
 
+    @property
+    def alike(self) -> bool:
+        """Whether it is the same for all channels."""
+        return len(set(zip(self.multipliers, self.addends, strict=True))) == 1
+
     def of_channels(self, chosen: Any) -> "IntegerScale":
         """Return the scale of some channels, by what indexes an array."""
         multipliers, addends = (tuple(np.array(each, np.int64)[chosen].tolist())

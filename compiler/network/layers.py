@@ -88,13 +88,6 @@ class Requantisation:
         return replace(self, scale=np.ascontiguousarray(self.scale[chosen]),
                        integers=self.integers and self.integers.of_channels(chosen))
 
-    @property
-    def alike(self) -> bool:
-        """Whether it is the same for all channels."""
-        scale, integers = self.scale, self.integers
-        return bool((scale == scale[0]).all()) and (
-            integers is None or len(set(zip(integers.multipliers, integers.addends, strict=True))) == 1)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residual:

@@ -311,8 +311,9 @@ def _in_strips(unbounded: LoopNest, layer: Layer, machine: Machine) -> tuple[Loo
 
 def alike(layer: Layer) -> bool:
     """Tell whether a layer computes every byte of a row alike."""
-    return (layer.pool is None and layer.stage is None
-            and bool((layer.bias == layer.bias[0]).all()) and layer.requantisation.alike
+    scale, integers = layer.requantisation.scale, layer.requantisation.integers
+    return (layer.pool is None and layer.stage is None and (integers is None or integers.alike)
+            and bool((layer.bias == layer.bias[0]).all() and (scale == scale[0]).all())
             and (layer.conv_shape[2] == 1 or axes(layer)[1].stored_stride == 1))
 
 
