@@ -28,7 +28,8 @@ from tilewright.compiler.kernels.language.expression import (
 from tilewright.compiler.kernels.language.fixed_point import exp, log, rint
 
 __all__ = ["DIVIDED_LEVELS", "ceil", "erf", "exp", "floor", "level_int8", "level_uint8", "log", "log1p", "polynomial",
-           "power", "rint", "round_to_integer", "saturate", "sigmoid", "softplus", "tanh", "to_int32", "to_int64"]
+           "power", "rectified", "rint", "round_to_integer", "saturate", "sigmoid", "softplus", "tanh", "to_int32",
+           "to_int64"]
 
 INFINITY = float("inf")
 NAN = float("nan")
@@ -184,6 +185,12 @@ def _divided(dtype: str) -> ScalarFunction:
     body = saturate((x / scale).named("quotient"), zero.cast("int32").named("zero_point"), dtype)
     return ScalarFunction(f"tw_level_{dtype}", f"The {dtype} level of x: x / scale, rounded, plus zero, bounded.",
                           (x, scale, zero), body)
+
+
+@function("float32")
+def rectified(x: Expression) -> Expression:
+    """x, or 0 if it is below that: a function, so that x is computed where it is needed alone."""
+    return where(x < 0, constant(0, "float32"), x)
 
 
 level_int8, level_uint8 = _divided("int8"), _divided("uint8")

@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.compiler.kernels.language.checked import Refused, attribute
 from tilewright.compiler.kernels.language.expression import Expression, both, constant, nodes, where
-from tilewright.compiler.kernels.language.float_functions import DIVIDED_LEVELS
+from tilewright.compiler.kernels.language.float_functions import DIVIDED_LEVELS, rectified
 from tilewright.compiler.kernels.operators.elementwise import Elementwise
 from tilewright.isa.program import Call
 
@@ -57,8 +57,7 @@ class LevelsOfSums(Elementwise):
         if bias and bias[0] is not None:
             real = real + bias[0]
         if relu:
-            real = real.named("real")
-            real = where(real < 0, constant(0, "float32"), real)
+            real = rectified(real)
         divided = DIVIDED_LEVELS[zero.dtype](real, scale, zero.cast("float32"))
         return _quick(sums, (factor, bias[0] if bias else None, scale, zero), divided, relu=relu, bits=bits)
 

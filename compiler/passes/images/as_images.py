@@ -11,6 +11,7 @@ from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxBinary,
+    OnnxCast,
     OnnxConcat,
     OnnxDequantizeLinear,
     OnnxDropout,
@@ -19,6 +20,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxPad,
     OnnxQuantizeLinear,
     OnnxReduceMean,
+    OnnxReduction,
     OnnxResize,
     OnnxSlice,
     OnnxSoftmax,
@@ -38,8 +40,11 @@ from tilewright.compiler.passes.images.state import ImageState
 __all__ = ["AsImages"]
 
 _Quantisation = OnnxQuantizeLinear | OnnxDequantizeLinear
-_Elementwise = OnnxUnary | OnnxBinary | OnnxIdentity | OnnxDropout | _Quantisation
+_Elementwise = OnnxUnary | OnnxBinary | OnnxCast | OnnxIdentity | OnnxDropout | _Quantisation
 _Moves = OnnxConcat | OnnxSlice | OnnxPad | OnnxResize | OnnxReduceMean
+_NUMBERS = ((), (1,))
+"""Shapes of a single number, as it is for images too."""
+
 _SOFTMAX_ALONG_ONE_AXIS = 13
 """The first opset with such; before, it was along all axes from one on."""
 _MAX_STEPS = 12
@@ -129,6 +134,9 @@ def _rewritten(state: ImageState, node: Node, wanted: dict[str, Form]) -> bool:
             return False
         state.reshaped(node, shape)
         return True
+    if isinstance(operator, OnnxReduction) and forms and _of_everything(state, node, operator):
+        state.nodes.append(node.with_(inputs=(state.image(node.inputs[0], forms[0]),)))
+        return True
     behind = wanted.get(node.output)
     if isinstance(operator, OnnxSoftmax):
         return bool(forms) and _along_rows(state, node, operator, forms[0])
@@ -137,6 +145,12 @@ def _rewritten(state: ImageState, node: Node, wanted: dict[str, Form]) -> bool:
         return form is not None and _exchanged(state, node, form)
     form = forms[0] if forms else behind
     return isinstance(operator, _Moves) and form is not None and moved(state, node, _data(node), form)
+
+
+def _of_everything(state: ImageState, node: Node, operator: OnnxReduction) -> bool:
+    """Tell whether a reduction makes one number of a tensor, whose order then does not matter: an extreme."""
+    return node.op in ("ReduceMax", "ReduceMin") and len(node.inputs) == 1 and operator.axes is None \
+        and state.shape(node.output) == ()
 
 
 def _other(form: Form) -> Form:
@@ -168,7 +182,7 @@ def _along_rows(state: ImageState, node: Node, operator: OnnxSoftmax, form: Form
 def _elementwise(state: ImageState, node: Node, form: Form) -> bool:
     """Add a node that computes each element by itself, on images in ``form``."""
     data, shape = _data(node), state.shape(node.output)
-    computed = [name for name in data if name not in state.graph.constants and not state.fixed(name)]
+    computed = [name for name in data if not _is_fixed(state, name) and state.shape(name) not in _NUMBERS]
     rank = len(shape) if shape is not None else max((len(state.shape(name) or ()) for name in computed), default=0)
     if not computed or (shape is not None and not form.suits(shape)):
         return False
@@ -187,9 +201,13 @@ def _elementwise(state: ImageState, node: Node, form: Form) -> bool:
     return True
 
 
+def _is_fixed(state: ImageState, name: str) -> bool:
+    return name in state.graph.constants or state.fixed(name)
+
+
 def _operand(state: ImageState, name: str, form: Form, rank: int) -> str:
-    if name not in state.graph.constants and not state.fixed(name):
-        return state.image(name, form)
+    if not _is_fixed(state, name):
+        return state.plain(name) if state.shape(name) in _NUMBERS else state.image(name, form)
     shape = state.shape(name) or ()
     if all(extent == 1 for extent in shape) and len(shape) <= 1:
         return name

@@ -8,6 +8,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxAveragePool,
     OnnxBatchNormalization,
     OnnxConv,
+    OnnxConvInteger,
     OnnxConvTranspose,
     OnnxGlobalAveragePool,
     OnnxGlobalMaxPool,
@@ -20,7 +21,7 @@ from tilewright.compiler.passes.images.state import ImageState
 
 __all__ = ["windowed"]
 
-_Weighted = OnnxConv | OnnxConvTranspose
+_Weighted = OnnxConv | OnnxConvInteger | OnnxConvTranspose
 _Others = OnnxAveragePool | OnnxMaxPool | OnnxGlobalAveragePool | OnnxGlobalMaxPool | OnnxBatchNormalization
 _ROW = {"kernel_shape": 1, "strides": 1, "dilations": 1, "output_padding": 0, "output_shape": 1}
 """Attributes of windows, and what each is downwards in an image of one row."""

@@ -15,10 +15,10 @@ from tilewright.compiler.passes.pass_order import compile_network
 _RNG = np.random.default_rng(11)
 
 
-def _chain(path, *, relu=True, biased=True, residual=False, per_channel=False, flat=False):
+def _chain(path, *, relu=True, biased=True, residual=False, per_channel=False, flat=False, line=False):
     """Write two convolutions, or products of rows, quantised at run time, perhaps with a sum behind them."""
-    weights = [(24, 24)] * 2 if flat else [(8, 8, 3, 3)] * 2
-    shape = (1, 5, 24) if flat else (1, 8, 9, 7)
+    weights = [(24, 24) if flat else (8, 8, 3) if line else (8, 8, 3, 3)] * 2
+    shape = (1, 5, 24) if flat else (1, 8, 20) if line else (1, 8, 9, 7)
     nodes, constants, name = [], {}, "x"
     for place, dims in enumerate(weights):
         constants |= {f"w{place}": _RNG.normal(size=dims), f"b{place}": _RNG.normal(size=dims[0])}
@@ -27,7 +27,7 @@ def _chain(path, *, relu=True, biased=True, residual=False, per_channel=False, f
                       helper.make_node("Add", [f"m{place}", f"b{place}"], [f"c{place}"])]
         else:
             inputs = [name, f"w{place}", *([f"b{place}"] if biased else [])]
-            nodes.append(helper.make_node("Conv", inputs, [f"c{place}"], pads=[1, 1, 1, 1]))
+            nodes.append(helper.make_node("Conv", inputs, [f"c{place}"], pads=[1] * (2 if line else 4)))
         name = f"c{place}"
         if relu:
             nodes.append(helper.make_node("Relu", [name], [f"r{place}"]))
@@ -42,8 +42,8 @@ def _chain(path, *, relu=True, biased=True, residual=False, per_channel=False, f
     return path / "net.onnx"
 
 
-@pytest.mark.parametrize("given", [{}, {"relu": False}, {"biased": False}, {"per_channel": True}, {"flat": True},
-                                   {"flat": True, "relu": False}], ids=str)
+@pytest.mark.parametrize("given", [{}, {"relu": False}, {"biased": False}, {"per_channel": True}, {"line": True},
+                                   {"flat": True}, {"flat": True, "relu": False}], ids=str)
 def test_levels_and_ranges_follow_from_sums(given, tmp_path):
     network = assert_layers(_chain(tmp_path, **given), rtol=1e-6)
     core = [layer for layer in network.layers if isinstance(layer, CoreLayer)]
