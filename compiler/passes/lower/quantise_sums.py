@@ -15,9 +15,11 @@ from tilewright.compiler.graph.integer_operators import QConv
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxCast,
+    OnnxMaxPool,
     OnnxQuantizeLinear,
     OnnxReduction,
     OnnxRelu,
+    OnnxView,
 )
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.passes.lower.build_core import is_core
@@ -27,6 +29,7 @@ __all__ = ["QuantiseSums"]
 _AXES_ARE_AN_INPUT = 18
 _EXTREMES = ("ReduceMax", "ReduceMin")
 _BYTES = ("int8", "uint8")
+_Choice = OnnxMaxPool | OnnxView
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,9 @@ class QuantiseSums(Pass):
 
     def apply(self, graph: Graph) -> Graph:
         for node in graph.nodes:
+            if node.op == "ReduceMin" and (less := _without_least(graph, node)) is not None:
+                graph = less
+                continue
             floats = _floats(graph, node.inputs[0]) if node.inputs and is_core(node) else None
             if floats is None:
                 continue
@@ -141,10 +147,6 @@ def _extreme(graph: Graph, node: Node, floats: _Floats) -> Graph:
     assert shape is not None
     if operator.axes is not None or len(node.inputs) > 1:
         return graph
-    if node.op == "ReduceMin" and floats.relu and (reader := graph.only_reader(node.output)) is not None \
-            and reader.op == "Min" and _with_zero(graph, reader):
-        zero = np.zeros(_dims(graph, reader.output), np.float32)
-        return _without_floats(graph.removed(node).removed(reader).with_constants({reader.output: zero}), floats)
     channel = 1 if len(shape) == 4 else len(shape) - 1
     axes = tuple(axis for axis in range(len(shape)) if axis != channel and shape[axis] > 1)
     if not axes:
@@ -162,6 +164,18 @@ def _extreme(graph: Graph, node: Node, floats: _Floats) -> Graph:
         tensors.append(Tensor(names[each.output], few, "float32"))
     new = node.with_(inputs=(made[-1].output,))
     return _without_floats(graph.with_tensors(*tensors).with_constants(constants).replaced((node,), *made, new), floats)
+
+
+def _without_least(graph: Graph, node: Node) -> Graph | None:
+    """Return the graph without the least of what is nowhere below 0, if only its smaller one with 0 is asked for."""
+    reader, source = graph.only_reader(node.output), graph.producer(node.inputs[0])
+    while source is not None and isinstance(source.operator, _Choice):
+        source = graph.producer(source.inputs[0])
+    if source is None or not isinstance(source.operator, OnnxRelu) or reader is None or reader.op != "Min" \
+            or not _with_zero(graph, reader):
+        return None
+    zero = np.zeros(_dims(graph, reader.output), np.float32)
+    return graph.removed(node).removed(reader).with_constants({reader.output: zero})
 
 
 def _with_zero(graph: Graph, node: Node) -> bool:

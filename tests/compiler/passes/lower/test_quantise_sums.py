@@ -15,7 +15,8 @@ from tilewright.compiler.passes.pass_order import compile_network
 _RNG = np.random.default_rng(11)
 
 
-def _chain(path, *, relu=True, biased=True, residual=False, per_channel=False, flat=False, line=False):
+def _chain(path, *, relu=True, biased=True, residual=False, per_channel=False, flat=False, line=False,
+           pooled=False):
     """Write two convolutions, or products of rows, quantised at run time, perhaps with a sum behind them."""
     weights = [(24, 24) if flat else (8, 8, 3) if line else (8, 8, 3, 3)] * 2
     shape = (1, 5, 24) if flat else (1, 8, 20) if line else (1, 8, 9, 7)
@@ -32,6 +33,9 @@ def _chain(path, *, relu=True, biased=True, residual=False, per_channel=False, f
         if relu:
             nodes.append(helper.make_node("Relu", [name], [f"r{place}"]))
             name = f"r{place}"
+        if pooled:
+            nodes.append(helper.make_node("MaxPool", [name], [f"p{place}"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]))
+            name = f"p{place}"
     nodes.append(helper.make_node("Add", [name, "r0"], ["y"]) if residual else helper.make_node("Neg", [name], ["y"]))
     graph = helper.make_graph(
         nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
@@ -65,3 +69,9 @@ def test_a_factor_of_unknown_sign_keeps_its_floats(tmp_path):
             tensor.CopyFrom(numpy_helper.from_array(-numpy_helper.to_array(tensor), tensor.name))
     layers = compile_network(model.SerializeToString()).layers
     assert "LevelsOfSums" not in [layer.op for layer in layers if isinstance(layer, CoreLayer)]
+
+
+def test_the_least_of_what_is_nowhere_below_0_is_not_looked_for(tmp_path):
+    network = assert_layers(_chain(tmp_path, pooled=True), rtol=1e-6)
+    counts = Counter(layer.op for layer in network.layers if isinstance(layer, CoreLayer))
+    assert (counts["ReduceMin"], counts["ReduceMax"]) == (1, 2)     # of the input; of the input and what is pooled
