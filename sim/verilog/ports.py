@@ -11,7 +11,7 @@ from tilewright.sim.verilog.elaborate import ElaborationError, verilog_of
 from tilewright.sim.verilog.modular.modules import Modules
 from tilewright.sim.verilog.plain_names import plain_names
 
-__all__ = ["WAIVERS", "Port", "packaged", "ports_of"]
+__all__ = ["Port", "packaged", "ports_of"]
 
 # Wires that only repeat others go, and so do bits of sums that nobody reads. The simulators do without these passes.
 _SCRIPT = """\
@@ -29,16 +29,6 @@ memory_collect
 opt_clean -purge
 write_verilog -noattr
 """
-
-WAIVERS = {
-    "DECLFILENAME": "one file holds the modules of the whole hierarchy",
-    "WIDTH": "operands are as wide as their values, and the context extends them (IEEE 1364-2005, 5.4); selections by"
-             " shifting take the lower bits; a reduction's operand may be a vector",
-    "UNUSEDSIGNAL": "instructions, structures and counters have fields that not every module reads",
-    "CASEOVERLAP": "cases with don't-cares are in order of priority",
-    "UNOPTFLAT": "a vector whose upper bits follow from its lower ones is no loop",
-}
-"""Verilator's warnings that the form of the text causes, and why they say nothing; all others are in force."""
 
 # A comment that some tools obey and others warn of; the attribute is the standard's way to say it.
 _PARALLEL = re.compile(r"^(\s+)(casez? \(\w+\)) // synopsys parallel_case$", re.MULTILINE)
@@ -72,7 +62,7 @@ def packaged(design: Modules, name: str) -> str:
     text = text[text.index("\nmodule "):].lstrip("\n")  # without the name of Yosys' build
     text = _PARALLEL.sub(r"\1(* parallel_case *)\n\1\2", text)
     text = _INITIALISED.sub(r"\1\2;\n  initial \2 = \3;", text)
-    return _waived(_explained(_MEMORY.sub(_zeroed, text), design.contracts))
+    return _explained(_MEMORY.sub(_zeroed, text), design.contracts)
 
 
 def _explained(text: str, contracts: Mapping[str, str]) -> str:
@@ -82,13 +72,6 @@ def _explained(text: str, contracts: Mapping[str, str]) -> str:
         return "".join(f"// {line}".rstrip() + "\n" for line in lines) + found[0]
 
     return re.sub(r"^module (\w+)\(", commented, text, flags=re.MULTILINE)
-
-
-def _waived(text: str) -> str:
-    """Return ``text`` between comments that turn Verilator's `WAIVERS` off and on again."""
-    off = "".join(f"// {reason}\n/* verilator lint_off {warning} */\n" for warning, reason in WAIVERS.items())
-    on = "".join(f"/* verilator lint_on {warning} */\n" for warning in WAIVERS)
-    return f"{off}\n{text}\n{on}"
 
 
 def ports_of(text: str, module: str) -> tuple[Port, ...]:

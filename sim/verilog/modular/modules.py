@@ -37,8 +37,8 @@ class Modules:
 def modules_of(component: Component, name: str) -> Modules:
     """Return the modules of ``component``, whose own is ``name``.
 
-    A module has the name of its class, ``row_writer`` for ``RowWriter``; another text of the same class adds in what it
-    stands first: ``product_in_lane``. A signal keeps its name; in the module around, a port of the instance ``front``
+    A module has the name of the top and that of its class, ``top_row_writer`` for ``RowWriter``, since Verilog has one
+    space for all; another text of the same class adds in what it stands first: ``top_product_in_lane``. A signal keeps its name; in the module around, a port of the instance ``front``
     is ``front__x``. Two that would be the same have numbers, counted in each module alone. So names do not depend on
     what else is in the design.
     """
@@ -63,11 +63,12 @@ class _Conversion:
         self._made: dict[str, str] = {}
         self._names = UniqueNames()
         self._contracts: dict[str, str] = {}
+        self._top = ""
 
     def run(self, name: str) -> Modules:
         ports = [Crossing(port, signal, direction is not PortDirection.Input)
                  for port, signal, direction in self._design.ports]
-        self._names.take(name)
+        self._top = self._names.take(name)
         top = self._text(self._design.fragment, ports)
         texts = [_named(text, each) for text, each in self._made.items()]
         return Modules("\n".join([*texts, _named(top, name, top=True)]), self._contracts)
@@ -77,7 +78,8 @@ class _Conversion:
         ports = self._border.crossings(fragment)
         text = self._text(fragment, ports)
         if text not in self._made:
-            name = self._names.take(own := self._own_name(fragment), f"{own}_in_{around}")
+            own = f"{self._top}_{self._own_name(fragment)}"
+            name = self._names.take(own, f"{own}_in_{around}")
             self._made[text] = name
             if (kind := kind_of(fragment)) is not None:
                 self._contracts[name] = inspect.getdoc(kind) or ""
