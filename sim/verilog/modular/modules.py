@@ -38,9 +38,9 @@ def modules_of(component: Component, name: str) -> Modules:
     """Return the modules of ``component``, whose own is ``name``.
 
     A module has the name of the top and that of its class, ``top_row_writer`` for ``RowWriter``, since Verilog has one
-    space for all; another text of the same class adds in what it stands first: ``top_product_in_lane``. A signal keeps its name; in the module around, a port of the instance ``front``
-    is ``front__x``. Two that would be the same have numbers, counted in each module alone. So names do not depend on
-    what else is in the design.
+    space for all; another text of the same class adds in what it stands first: ``top_product_in_lane``. A signal keeps
+    its name; in the module around, a port of the instance ``front`` is ``front__x``. Two that would be the same have
+    numbers, counted in each module alone. So names do not depend on what else is in the design.
     """
     ports = list(_top_ports(component))
     design = Fragment.get(component, None).prepare(ports=[(port.name, port.signal, port.direction) for port in ports],
