@@ -39,8 +39,8 @@ exit
 """
 
 _WITH = "WITH WIRES"
-_PLACED_METHOD = ("OpenSTA, register to register: cells, pin loads and wires as placed, no clock tree, no paths "
-                  "through memory macros")
+_PLACED_METHOD = ("OpenSTA, register to register: cells as mapped, none larger or buffered for its wires, pin loads, "
+                  "wires as placed; no clock tree, no paths through memory macros")
 
 # As `_COMMANDS`, and again with the wires; `input_pins` tells a wire's delay from a cell's.
 _WIRED_COMMANDS = f"""\
