@@ -37,11 +37,11 @@ def _sky130_library(steps: Steps) -> Path:
 
 _OSU018_LOGIC = (
     Doubt(1.0, 1.6, "no wires: 2 to 8 fF for each pin driven, against 9 fF or more of the pins themselves; "
-           "nano placed: 7.5"),
+           "a lane placed: 8.7"),
     Doubt(0.86, 1.14, _DELAYS))
 
 _SKY130_LOGIC = (
-    Doubt(0.89, 1.11, "wires of 2 to 4 fF a pin; nano placed: 2.1"),
+    Doubt(0.89, 1.11, "wires of 2 to 4 fF a pin; a lane placed: 2.3"),
     Doubt(0.87, 1.14, _DELAYS),
     Doubt(0.84, 1.0, "by the foundry's library against osu018 on an array of multipliers the array's is 0.55 pJ"))
 

@@ -21,7 +21,7 @@ _EFFORT = 3
 
 _SPREAD = 0.95
 """Share of the rows that cells fill while they are placed, each with a share of the free room at its side. Coloquinte
-packs them side by side otherwise, which no router could wire: 13 % less wire in a lane of the array."""
+packs them side by side otherwise, which no router could wire: 13 % less wire in a small lane of an array."""
 
 _STEPS_TOLD = 10
 
