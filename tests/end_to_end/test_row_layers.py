@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.core_networks import CoreStack, inputs_of
 from tests.support.execute import execute as execute_fast
+from tests.support.machines import MORE_UNITS
 from tests.support.onnx_models import ModelBuilder
 from tilewright.compiler.compile import compile_layers, emit_elf, fit_network
 from tilewright.compiler.kernels.ways_out import way_out
@@ -55,8 +56,8 @@ NORMS = (((1, 39, 128), 2, norm(128)), ((3, 2, 33), -1, norm(33, low=-20)), ((40
 CASES = (((1, 65, 4, 13), 1), ((1, 100), 1), ((2, 3, 40), -1), ((1, 33, 1, 7), 1), ((1, 3, 64, 8), 1), ((5, 7, 300), 2))
 
 
-@pytest.mark.parametrize("machine", [pytest.param(BASE, marks=pytest.mark.slow), SMALL],
-                         ids=lambda machine: machine.name)
+@pytest.mark.parametrize("machine", [*(pytest.param(each, marks=pytest.mark.slow) for each in (BASE, SMALL)),
+                                     MORE_UNITS], ids=lambda machine: machine.name)
 def test_rows_in_rtl(machine, tmp_path):
     check_in_rtl(softmaxes(*CASES, *NORMS), machine, tmp_path)
 
@@ -75,7 +76,7 @@ def behind_a_product(op):
 @pytest.mark.parametrize("op", ["Softmax", "LayerNormalization"])
 def test_rows_behind_the_product_that_makes_them_in_rtl(op, tmp_path):
     network = compile_network(behind_a_product(op))
-    compiled = check_in_rtl(network, SMALL, tmp_path)
+    compiled = check_in_rtl(network, MORE_UNITS, tmp_path)
     assert [(layer.kind, layer.rows is not None) for layer in compiled.network.layers] == [
         ("conv", True), ("conv", False)]
 
