@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
+from tests.support.machines import MORE_UNITS
 from tests.support.random_branches import random_branches
 from tests.support.random_chains import random_inputs
 from tests.support.rtl import execute_rtl
@@ -52,12 +53,13 @@ def test_a_group_equals_the_reference(tmp_path, network, part):
     assert runs[0][0] < runs[1][0]
 
 
-@pytest.mark.parametrize(("machine", "room"), [
-    ("nano", 8192), ("base", 131072), pytest.param("base", 8192, marks=pytest.mark.slow)])
-def test_branches_equal_the_reference(tmp_path, machine, room, monkeypatch):
+@pytest.mark.parametrize("design", [
+    MORE_UNITS, preset("base"),
+    *(pytest.param(replace(preset(name), name=f"{name} 8192", activation_bytes=8192), marks=pytest.mark.slow)
+      for name in ("nano", "base"))], ids=lambda design: design.name)
+def test_branches_equal_the_reference(tmp_path, design, monkeypatch):
     """Several readers of a tensor and several writers of one, by whole tensors and by bands."""
     monkeypatch.setattr(bands, "_LEAST", 0)
-    design = replace(preset(machine), activation_bytes=room)
     measured = predicted = 0
     for seed in (1, 4, 7):
         network = random_branches(np.random.default_rng(seed), longest=14)

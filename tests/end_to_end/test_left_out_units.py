@@ -1,7 +1,7 @@
 """Machines that leave out units: the same values, down to the RTL, and no command that they lack.
 
 In RTL, machines without each of the units, and each pair of them, are among those of tests/fuzz/test_designs.py, which
-run the same random layers.
+run the same random layers. Pairs of channels are those of `base`, too, and of a random design.
 """
 
 from dataclasses import replace
@@ -57,6 +57,7 @@ def test_some_layer_needs_each_unit():
 
 
 @pytest.mark.parametrize("machine", [
-    PLAIN, INNER, PAIRS, pytest.param(FEWEST_WINOGRAD, marks=pytest.mark.slow)], ids=lambda machine: machine.name)
+    PLAIN, INNER, *(pytest.param(each, marks=pytest.mark.slow) for each in (PAIRS, FEWEST_WINOGRAD))],
+    ids=lambda machine: machine.name)
 def test_rtl_without_units(machine, tmp_path):
     assert_layers_equal_the_reference(machine, 0, tmp_path)
