@@ -28,7 +28,7 @@ from tilewright.isa.rows.row_norm import RowNorm
 
 __all__ = [
     "HANDOVER", "TURNAROUND", "Cost", "Room", "Transfers", "array_cycles", "compute_cycles", "input_cycles",
-    "last_rows", "load_transfers", "mac_cycles", "output_cycles", "post_cycles", "price", "row_cycles", "slots_of",
+    "load_transfers", "mac_cycles", "output_cycles", "post_cycles", "price", "row_cycles", "slots_of",
     "store_cycles", "tiles_of", "weight_transfers",
 ]
 
@@ -112,26 +112,19 @@ def row_cycles(pixels: int, layer: Layer, machine: Machine) -> int:
 
 
 def compute_cycles(problem: Problem, tile: Tile, block: WeightBlock) -> int:
-    """Return the cycles of one step: the slower of array and post-processing."""
+    """Return the cycles of one step: the slower of array and post-processing.
+
+    While rows are rewritten a product waits: the sums of its next step have no room.
+    """
     nest, machine = problem.nest, problem.machine
     tiles, groups = slots_of(len(tile.rows.conv), len(tile.columns.conv), block.channels, nest, machine)
     # The last products of second channels follow the command.
     behind = machine.tiles if nest.winograd and machine.pairs_channels else 0
     rows = row_cycles(len(tile.rows.out) * len(tile.columns.out), problem.layer, machine)
     overhead = _EARLY_OVERHEAD if problem.layer.early_weights else _STEP_OVERHEAD
-    return overhead + max(mac_cycles(tiles, groups, block.steps, machine) + behind,
-                          post_cycles(tiles, groups, problem.layer, nest, machine) + rows)
-
-
-def last_rows(problem: Problem, tiling: Tiling) -> int:
-    """Return the cycles in which the row unit works on when the array, which is the slower, has done the last step."""
-    if problem.layer.rows is None:
-        return 0
-    tile, block, nest, machine = tiling.largest_tile, tiling.blocks[-1], problem.nest, problem.machine
-    tiles, groups = slots_of(len(tile.rows.conv), len(tile.columns.conv), block.channels, nest, machine)
-    slower = mac_cycles(tiles, groups, block.steps, machine) - post_cycles(tiles, groups, problem.layer, nest, machine)
-    rows = row_cycles(len(tile.rows.out) * len(tile.columns.out), problem.layer, machine)
-    return min(max(slower, 0), rows)
+    array = mac_cycles(tiles, groups, block.steps, machine) + behind
+    post = post_cycles(tiles, groups, problem.layer, nest, machine)
+    return overhead + (max(array, post) + rows if problem.layer.kind == "conv" else max(array, post + rows))
 
 
 def array_cycles(problem: Problem, copies: Mapping[Tile, int], blocks: tuple[WeightBlock, ...]) -> int:
@@ -273,7 +266,7 @@ class Room:
 
 def price(problem: Problem, tiling: Tiling) -> Cost:
     """Return the cost of a layer that is cut by ``tiling``."""
-    compute = array_cycles(problem, tiling.copies, tiling.blocks) + last_rows(problem, tiling)
+    compute = array_cycles(problem, tiling.copies, tiling.blocks)
     loads, weights = load_transfers(problem, tiling), weight_transfers(problem, tiling)
     stores, copies = store_cycles(problem, tiling)
     traffic = loads.all + weights.all + stores

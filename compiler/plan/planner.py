@@ -24,7 +24,7 @@ from tilewright.compiler.plan.algorithms import (
     loop_nests,
     rests_of_weights,
 )
-from tilewright.compiler.plan.cost import Cost, Room, array_cycles, last_rows, price, slots_of, weight_transfers
+from tilewright.compiler.plan.cost import TURNAROUND, Cost, Room, array_cycles, price, slots_of, weight_transfers
 from tilewright.compiler.plan.footprint import (
     Stretch,
     WeightBlock,
@@ -247,10 +247,9 @@ def busy_cycles(plan: LayerPlan, machine: Machine) -> int:
 def cycles_in_a_row(plans: Sequence[LayerPlan], machine: Machine) -> int:
     """Return about the cycles of layers of which each is loaded while the one before it is computed.
 
-    Weights that fill more than half of their memory come before, and the rows of the last layer behind.
+    Weights that fill more than half of their memory come before.
     """
-    behind = last_rows(plans[-1].problem(machine), plans[-1].tiling())
-    return behind + sum(busy_cycles(plan, machine) + _weights_before(plan, machine) for plan in plans)
+    return sum(busy_cycles(plan, machine) + _weights_before(plan, machine) + TURNAROUND for plan in plans)
 
 
 def _weights_before(plan: LayerPlan, machine: Machine) -> int:
