@@ -80,8 +80,9 @@ cocotb: setup  ## only the cocotb testbenches
 backend-test: setup  ## ONNX's official backend tests, and how many are excluded and why
 	@$(BIN)/pytest -q tests/onnx_backend -m "not slow"
 
-fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, 2000 twins, then 5000 damaged files, 10000 random instruction words and 300 hostile programs in RTL; GRAPHS=, TWINS=, MUTANTS=, WORDS=, STOPS=, SEED=
+fuzz: setup  ## 2000 random CNN graphs and 200 recurrences against ONNX Runtime, 2000 twins, then 5000 damaged files, 10000 random instruction words and 300 hostile programs in RTL; GRAPHS=, RECURRENCES=, TWINS=, MUTANTS=, WORDS=, STOPS=, SEED=
 	@$(BIN)/python -m tests.fuzz.run --graphs $(or $(GRAPHS),2000) --seed $(or $(SEED),0)
+	@$(BIN)/python -m tests.fuzz.recurrent_graphs --graphs $(or $(RECURRENCES),200) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.twins --count $(or $(TWINS),2000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.mutate --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.tflite_mutants --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
