@@ -103,6 +103,20 @@ class ByteModel:
         self.node("Gemm" if source.dense else "Conv", inputs, output, node,
                   **({"transB": 1} if source.dense else source.attributes))
 
+    def whole_product(self, source: ConstantProduct, names: tuple[str, str], biases: np.ndarray) -> None:
+        """Add the sums of a matrix product in int32, as ONNX Runtime computes a Gemm of levels.
+
+        What leaves it is float32, to which sums from 2**24 on are rounded.
+        """
+        node, output = names
+        weights = self.constant(f"{output}:weights", source.weights)
+        inputs = [self.real(source.x, f"{output}:x"), self.real(ByteLevels(weights, "int8"), f"{output}:real weights")]
+        if biases.any():
+            levels = self.constant(f"{output}:bias", biases.astype(np.int32))
+            one = self.constant(f"{output}:bias scale", np.array(_ONE))
+            inputs.append(self.node("DequantizeLinear", [levels, one], f"{output}:real bias"))
+        self.node("Gemm", inputs, output, node, transB=1)
+
     def finished(self, name: str, inputs: Sequence[onnx.ValueInfoProto],
                  outputs: Sequence[onnx.ValueInfoProto]) -> onnx.ModelProto:
         """Return the model."""

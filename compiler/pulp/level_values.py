@@ -7,7 +7,7 @@ import numpy as np
 
 from tilewright.compiler.pulp.shifted_levels import ShiftRequantisation
 
-__all__ = ["ByteLevels", "ConstantProduct", "LevelTerms", "PendingSums", "stored_levels"]
+__all__ = ["ByteLevels", "ConstantProduct", "LevelTerms", "PendingSums", "RealTensor", "stored_levels"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,27 @@ class PendingSums:
         """Return the sum with one addend, or one for each channel."""
         return replace(self, addends=_channelwise(self.addends, addends, lambda a, b: a + b))
 
+    def divided(self, shift: int, cut: str) -> "PendingSums":
+        """Return these over 2**shift; where that divides all terms of levels, it is a sum of levels again."""
+        source = self.source
+        if isinstance(source, LevelTerms) and not self.shift:
+            factors = [factor * self.multipliers[0] for _, factor in source.terms]
+            if not any(each & (1 << shift) - 1 for each in (*factors, *self.addends)):
+                terms = tuple((levels, factor >> shift) for (levels, _), factor in
+                              zip(source.terms, factors, strict=True))
+                return PendingSums(LevelTerms(terms), (1,), (self.addends[0] >> shift,))
+        return replace(self, shift=self.shift + shift, cut=cut)
+
     def bounded(self, low: int, high: int) -> ShiftRequantisation:
         """Return what makes levels of the sums of ``source``."""
         return ShiftRequantisation(self.multipliers, self.addends, self.shift, low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class RealTensor:
+    """Floats that are computed of sums which the network hands out, by their name in the model that is made."""
+
+    name: str
 
 
 def _channelwise(known: tuple[int, ...], given: np.ndarray, of: Any) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ def _convolution(node: PulpNode) -> PendingSums:
     if weights.ndim != 4:
         raise node.refusal(f"its weights have the shape {list(weights.shape)}", "use convolutions over two dimensions")
     attributes = {name: value for name in _WINDOW if (value := node.attribute(name)) is not None}
-    return _with_bias(node, ConstantProduct(node.levels(), weights, dense=False, attributes=attributes))
+    return _with_bias(node, ConstantProduct(*_operands(node, weights), dense=False, attributes=attributes))
 
 
 def _matrix_product(node: PulpNode) -> PendingSums:
@@ -33,7 +33,25 @@ def _matrix_product(node: PulpNode) -> PendingSums:
     if weights.ndim != 2:
         raise node.refusal(f"its weights have the shape {list(weights.shape)}", "use weights of two dimensions")
     turned = weights if node.number("transB", 0) else weights.T
-    return _with_bias(node, ConstantProduct(node.levels(), np.ascontiguousarray(turned), dense=True))
+    return _with_bias(node, ConstantProduct(*_operands(node, np.ascontiguousarray(turned)), dense=True))
+
+
+def _operands(node: PulpNode, weights: np.ndarray) -> tuple[ByteLevels, np.ndarray]:
+    """Return levels and weights of a product, output channels first.
+
+    A sum of tensors that 8 bits may not hold is not bounded: its product is that of all of them side by side.
+    """
+    given = node.given[0]
+    if not isinstance(given, PendingSums) or not isinstance(given.source, LevelTerms) or given.shift \
+            or (given.multipliers, given.addends) != ((1,), (0,)) or node.number("group", 1) != 1:
+        return node.levels(), weights
+    levels, factors = zip(*given.source.terms, strict=True)
+    joined = np.concatenate([weights.astype(np.int64) * factor for factor in factors], axis=1)
+    if len({each.named("") for each in levels}) != 1 or joined.min() < -128 or joined.max() > 127:
+        raise node.refusal("its input is a sum that 8 bits may not hold, of tensors of unlike types or large factors",
+                           "bound the sum to 8 bits")
+    name = node.made.node("Concat", [each.name for each in levels], f"{node.target}:terms", axis=1)
+    return levels[0].named(name), joined.astype(np.int8)
 
 
 def _weights(node: PulpNode) -> np.ndarray:
@@ -110,13 +128,12 @@ def _divided(node: PulpNode) -> PendingSums:
         raise node.refusal("its divisor is not one power of two", "export the network with such divisors")
     given = node.given[1]
     whole = isinstance(given, np.ndarray) and given.dtype.kind in "iu"
-    return PendingSums(sums.source, sums.multipliers, sums.addends, sums.shift + shift,
-                       "to zero" if whole else sums.cut)
+    return sums.divided(shift, "to zero" if whole else sums.cut)
 
 
 def _floor(node: PulpNode) -> PendingSums:
     sums = node.pending()
-    return PendingSums(sums.source, sums.multipliers, sums.addends, sums.shift, sums.cut or "down")
+    return sums.divided(0, sums.cut or "down") if sums.shift else sums
 
 
 def _cast(node: PulpNode) -> Value:

@@ -9,11 +9,11 @@ from onnx import helper, numpy_helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
 from tilewright.compiler.pulp.byte_model import ByteModel
-from tilewright.compiler.pulp.level_values import ByteLevels, LevelTerms, PendingSums
+from tilewright.compiler.pulp.level_values import ByteLevels, LevelTerms, PendingSums, RealTensor
 
 __all__ = ["PulpNode", "Value"]
 
-Value = ByteLevels | PendingSums
+Value = ByteLevels | PendingSums | RealTensor
 
 _LARGEST = 2**52
 

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from tilewright.compiler.errors import UnsupportedModelError, UnsupportedNodeError, raise_all
 from tilewright.compiler.normal.constant_arrays import array_of
 from tilewright.compiler.pulp.byte_model import ByteModel
-from tilewright.compiler.pulp.level_values import ByteLevels, PendingSums
+from tilewright.compiler.pulp.level_values import ByteLevels, ConstantProduct, PendingSums, RealTensor
 from tilewright.compiler.pulp.pending_rules import MOVES, RULES
 from tilewright.compiler.pulp.pulp_node import PulpNode, Value
 from tilewright.compiler.pulp.put_levels import put_sums
@@ -19,6 +19,8 @@ from tilewright.compiler.pulp.put_levels import put_sums
 __all__ = ["onnx_of_pulp"]
 
 _INPUTS = {TensorProto.FLOAT: "uint8", TensorProto.UINT8: "uint8", TensorProto.INT8: "int8"}
+_ON_FLOATS = ("Flatten", "Gather", "Identity", "Reshape", "Sigmoid", "Tanh")
+"""What may follow sums that the network hands out: ONNX's operators, of one meaning in all its versions."""
 _OUTPUTS = (TensorProto.FLOAT, TensorProto.UINT8, TensorProto.INT8)
 
 
@@ -84,15 +86,35 @@ class _Reading:
         output = proto.output[0]
         node = PulpNode(proto, [known[name] for name in proto.input], self.made,
                         f"{output}:levels" if output in self.outputs else output)
-        if not any(isinstance(each, ByteLevels | PendingSums) for each in node.given):
+        if not any(isinstance(each, Value) for each in node.given):
             raise node.refusal("it computes with constants alone", "fold constants, for instance with onnxsim")
         self.makers[output] = node
-        if proto.op_type in MOVES:
+        if proto.op_type in _ON_FLOATS and any(map(_is_handed_out, node.given)):
+            self.values[output] = self._in_float(node)
+        elif proto.op_type in MOVES:
             self.values[output] = self._moved(node)
         elif proto.op_type in RULES:
             self.values[output] = RULES[proto.op_type](node)
         else:
             raise node.refusal("the operator is not compiled from an integer network of PULP's tools")
+
+    def _in_float(self, node: PulpNode) -> RealTensor:
+        """Add a node that computes with sums which the network hands out, and return what it makes."""
+        inputs = []
+        for name, given in zip(node.proto.input, node.given, strict=True):
+            if isinstance(given, PendingSums):
+                real = RealTensor(f"{name}:real")
+                put_sums(self.makers[name], given, real.name)
+                self.values[name] = given = real
+            if isinstance(given, np.ndarray):
+                inputs.append(self.made.constant(f"{node.target}:{name}", given))
+            elif isinstance(given, RealTensor):
+                inputs.append(given.name)
+            else:
+                raise node.refusal("it computes with sums and levels", "cut the network before this node")
+        output = node.proto.output[0]
+        self.made.copied(node.proto, inputs, output)
+        return RealTensor(output)
 
     def _moved(self, node: PulpNode) -> ByteLevels:
         """Add a node that moves or compares levels, and return what it makes."""
@@ -122,6 +144,10 @@ class _Reading:
                                         f"ONNX's type {kind}", "export the network again")
         if isinstance(found, PendingSums):
             put_sums(self.makers[name], found, name)
+        elif isinstance(found, RealTensor):
+            if found.name != name:
+                self.made.node("Identity", [found.name], name)
+            kind = TensorProto.FLOAT
         elif kind == TensorProto.FLOAT or found.zero:
             self.made.real(found, name)
             kind = TensorProto.FLOAT
@@ -132,3 +158,10 @@ class _Reading:
         result.CopyFrom(value)
         result.type.tensor_type.elem_type = kind
         return result
+
+
+def _is_handed_out(value: Value | np.ndarray | None) -> bool:
+    """Tell whether a value is floats, or plain sums of a product."""
+    return isinstance(value, RealTensor) or (
+        isinstance(value, PendingSums) and isinstance(value.source, ConstantProduct) and not value.shift
+        and set(value.multipliers) == {1})

@@ -17,7 +17,8 @@ __all__ = ["put_levels", "put_sums"]
 
 _MOST_BITS = 47
 """Of products and shifts, so that all that is compared here fits 64 bits."""
-_EXACT = 1 << 24
+_EXACT, _WHOLE = 1 << 24, 1 << 31
+"""Of sums that float32 and int32 hold."""
 _FIRST, _LAST = 10, 24
 """Steps of 2**-n of its ratio by which a scale is moved to bring halves to the other side."""
 _SHIFTED = 3
@@ -66,10 +67,11 @@ def put_sums(node: PulpNode, sums: PendingSums, output: str) -> None:
         raise node.refusal("the network hands out what is not bounded to 8 bits", "end it with levels, or with sums")
     bound = max(max(abs(low + addend), abs(high + addend))
                 for (low, high), addend in zip(source.reach, sums.addends, strict=True))
-    if bound >= _EXACT:
+    if bound >= (_WHOLE if source.dense else _EXACT):
         raise node.refusal(f"the sums that it hands out reach {bound:,}, which float32 does not hold",
                            "end the network with levels")
-    node.made.real_product(source, (node.label, output), np.array(sums.addends))
+    made = node.made.real_product if bound < _EXACT else node.made.whole_product
+    made(source, (node.label, output), np.array(sums.addends))
 
 
 def _put_product(node: PulpNode, source: ConstantProduct, requantisation: ShiftRequantisation,

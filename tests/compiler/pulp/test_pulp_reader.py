@@ -88,6 +88,31 @@ def test_addends_between_sums_need_a_machine_with_integers(signed):
     assert len(caught.value.others) == 2
 
 
+def test_a_sum_that_is_not_bounded_is_multiplied_whole():
+    """NEMO's residuals: factors and divisor cancel, and what the next product reads may reach 510."""
+    rng, net = np.random.default_rng(8), PulpNetwork((1, 2, 6, 6))
+    factor = np.array(32)
+    sides = [net.add("Mul", net.shifted(net.add("Conv", "x", weights(rng, 4, 2, 1, 1)), np.full((4, 1, 1), 4096),
+                                        np.zeros((4, 1, 1)), 16), factor) for _ in range(2)]
+    total = net.add("Floor", net.add("Div", net.add("Add", *sides), factor))
+    last = net.shifted(net.add("Conv", total, weights(rng, 3, 4, 3, 3), pads=[1, 1, 1, 1]),
+                       np.full((3, 1, 1), 1024), np.zeros((3, 1, 1)), 18)
+    equal(net.model(last, (1, 3, 6, 6)), (1, 2, 6, 6))
+
+
+def test_sums_that_are_handed_out_may_be_computed_with():
+    rng, net = np.random.default_rng(9), PulpNetwork((1, 2, 6, 6))
+    first = net.shifted(net.add("Conv", "x", weights(rng, 2, 2, 1, 1)), np.full((2, 1, 1), 4096),
+                        np.zeros((2, 1, 1)), 16)
+    sums = net.add("MatMul", net.add("Flatten", first, axis=1), rng.integers(-128, 128, (72, 3)).astype(np.float32))
+    content = net.model(net.add("Sigmoid", sums), (1, 3)).SerializeToString()
+    x = rng.integers(0, 256, (1, 2, 6, 6))
+    found, = InferenceSession(content).run(None, {"x": x.astype(np.float32)})
+    model = net.model(sums, (1, 3))
+    del model.graph.node[-1]
+    assert np.array_equal(found > 0.5, computed_in_whole_numbers(model, x)[sums] > 0)
+
+
 def test_signed_inputs_are_stated_as_such():
     rng, net = np.random.default_rng(2), PulpNetwork((1, 2, 5, 5), TensorProto.INT8)
     last = net.shifted(net.add("Conv", "x", weights(rng, 4, 2, 2, 2)), np.full((4, 1, 1), 4), np.zeros((4, 1, 1)), 7,
