@@ -87,7 +87,7 @@ fuzz: setup  ## 2000 random CNN graphs and 200 recurrences against ONNX Runtime,
 	@$(BIN)/python -m tests.fuzz.mutate --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.tflite_mutants --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.machine_code --words $(or $(WORDS),10000) --seed $(or $(SEED),0)
-	@$(BIN)/python -m tests.cocotb.stop --count $(or $(STOPS),300) --seed $(or $(SEED),0)
+	@$(BIN)/python -m tests.cocotb.stop --hostile $(or $(STOPS),300) --stops $(or $(STOPS),300) --seed $(or $(SEED),0)
 
 prove: setup  ## prove properties of the gateware for all inputs, and regenerate docs/proofs.md (minutes); PROOFS= selects some
 	@$(BIN)/python -m tilewright.hardware.proofs.proofs_page $(or $(PROOFS),-o docs/proofs.md)

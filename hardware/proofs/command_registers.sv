@@ -9,7 +9,7 @@ module top(input clk, input [11:0] awaddr, input awvalid, input [31:0] wdata, in
   wire [1:0] bresp, rresp;
   wire [31:0] rdata;
   wire [73:0] head;
-  wire done, has_address, has_data, enters_queue, stop, abort, stale, acted, sends, next_has_address, next_has_data;
+  wire done, has_address, has_data, enters_queue, stop, abort, stale, acted, sends, refused, next_has_address, next_has_data;
   wire [11:0] write_address, next_address;
   wire [31:0] next_data;
   wire [3:0] next_strobes;
@@ -25,7 +25,7 @@ module top(input clk, input [11:0] awaddr, input awvalid, input [31:0] wdata, in
            .s_axi__araddr(araddr), .s_axi__arprot(3'b0), .s_axi__arvalid(arvalid), .s_axi__arready(arready),
            .s_axi__rdata(rdata), .s_axi__rresp(rresp), .s_axi__rvalid(rvalid), .s_axi__rready(rready),
            .commands__payload(head), .commands__valid(valid), .commands__ready(wanted),
-           .stop(stop), .abort(abort), .stale(stale), .acted(acted), .sends(sends), .following_has_address(next_has_address),
+           .stop(stop), .abort(abort), .stale(stale), .acted(acted), .sends(sends), .refused(refused), .following_has_address(next_has_address),
            .following_has_data(next_has_data), .following_write_address(next_address),
            .following_write_data(next_data), .following_write_strobes(next_strobes),
            .idle(idle), .quiet(quiet), .fault(fault), .fault_code(code), .fault_address(fault_address),
@@ -64,7 +64,7 @@ module top(input clk, input [11:0] awaddr, input awvalid, input [31:0] wdata, in
   wire ends_all = data[6:0] == 7'h0b & data[14:12] == 6 & data[31:25] == 7'h70 & first_operand[0];  // an abort, if it is a command
 
   // What was so a cycle ago.
-  reg was_done = 0, was_entering, was_operand, was_control, was_forgotten, was_abort = 0, stood = 0, read_stood = 0;
+  reg was_done = 0, was_entering, was_operand, was_control, was_forgotten, was_abort = 0, stood = 0, read_stood = 0, was_refused = 0, was_read = 0;
   reg [1:0] response, read_response;
   reg [31:0] value;
   always @(posedge clk) begin
@@ -74,6 +74,8 @@ module top(input clk, input [11:0] awaddr, input awvalid, input [31:0] wdata, in
     was_control <= address[11:2] == 6 & strobes == 15 & !data[2];  // a machine without erasure
     was_forgotten <= address[11:2] == 2 & strobes == 15 & (stale | abort | ends_all);
     was_abort <= abort & !first;
+    was_refused <= refused & !first;
+    was_read <= arvalid & arready & araddr[11:2] == 3 & !first;
     stood <= bvalid & !bready & !first;
     read_stood <= rvalid & !rready & !first;
     response <= bresp;
@@ -119,6 +121,9 @@ module top(input clk, input [11:0] awaddr, input awvalid, input [31:0] wdata, in
     if (acted) assert (!stop & !abort);
     if (stop | abort) assert (controls | next_controls | (has_address & has_data & address[11:2] == 2 & ends_all));
     if (was_abort) assert (!valid);
+    // `refused` is set by each write that is answered with SLVERR, stands, is read, and an abort clears it.
+    assert (refused == (!was_abort & (was_refused | (was_done & bresp != 0))));
+    if (was_read) assert (rdata[4] == was_refused);
     if (valid) assert (held != 0);                                  // nothing is made up or doubled
     if (marked & !gone) assert (ahead < held);                      // nothing is lost
     if (marked & !gone & valid & ahead == 0) assert (head == followed); // nothing is changed or reordered
@@ -135,6 +140,7 @@ module top(input clk, input [11:0] awaddr, input awvalid, input [31:0] wdata, in
     assert (held == level & level <= 4 & valid == (level != 0) & next_place == write_place);
     if (marked & !gone) assert (kept == followed);
     cover (marked & !gone & ahead == 1);
+    cover (was_refused & was_abort);
     cover (gone & bvalid & bresp == 2);
     cover (next_controls & abort & held == 4);
   end

@@ -86,12 +86,13 @@ PROPERTIES = (
               "answered OKAY becomes a command that leaves once, after earlier ones, with the operands that were "
               "written last, unless an abort overtakes it, which leaves none. A write to `control` is carried out "
               "once, in the cycle in which all of it is there, also while a command before it waits for room. A write "
-              "that is answered with SLVERR queues nothing and changes no operand. This holds for all masters, "
+              "that is answered with SLVERR queues nothing, changes no operand, and sets `refused`, which stands until "
+              "an abort clears it. This holds for all masters, "
               "whatever the coprocessor does. It does not cover which words are instructions.",
         source="command_registers.sv",
         design=ProvedDesign(_REGISTERS, "CommandRegisters", (), (("depth", 4),)),
         exposed=("done", "has_address", "has_data", "write_address", "write_data", "write_strobes", "rs1", "rs2",
-                 "stale", "acted", "sends",
+                 "stale", "acted", "sends", "refused",
                  *(f"following_{name}" for name in ("has_address", "has_data", "write_address", "write_data",
                                                     "write_strobes")),
                  "queue.storage*", "queue.w_en", "queue.w_port__addr", "queue.r_port__addr", "queue.level"),
@@ -103,6 +104,10 @@ PROPERTIES = (
             Mutant("a response before the data", _REGISTERS, "self.has_address & self.has_data",
                    "self.has_address"),
             Mutant("a response changes while it waits", _REGISTERS, "(~axi.bvalid | axi.bready) &", ""),
+            Mutant("an abort leaves refused as it was", _REGISTERS, "m.d.sync += [refused.eq(0), *(",
+                   "m.d.sync += [*("),
+            Mutant("refused is forgotten at once", _REGISTERS, "m.d.sync += refused.eq(1)",
+                   "m.d.sync += refused.eq(~refused)"),
             Mutant("strobes of no account", _REGISTERS, "write.at(name) & write.strobes[place]", "write.at(name)"),
         ),
         bound=14,
@@ -139,17 +144,21 @@ PROPERTIES = (
     ),
     Property(
         name="memory_windows",
-        claim="No burst that leaves the coprocessor touches a byte outside the windows that permit it. This holds for "
-              "all requests, two windows of any kind, every behaviour of memory, and words of 8 bytes.",
+        claim="No burst that leaves the coprocessor touches a byte outside the windows that permit it, and once a read "
+              "or a write was refused, no further one of its kind passes. This holds for all requests, two windows of "
+              "any kind, every behaviour of memory, and words of 8 bytes.",
         source="memory_windows.sv",
         design=ProvedDesign("tilewright.hardware.proofs.guarded_master", "GuardedMaster", (8,),
                             (("outstanding", 2), ("windows", 2))),
         exposed=(*(f"axi.{name}" for name in _SPLITTERS), "read_check.request", "read_check.end", "read_check.sound",
-                 "write_check.request", "write_check.end", "write_check.sound"),
+                 "write_check.request", "write_check.end", "write_check.sound",
+                 *(f"{check}_check.{name}" for check in ("read", "write") for name in ("held", "o__valid", "fault"))),
         mutants=(
             Mutant("the end wraps at 2**32", _CHECK, "end = Signal(33)", "end = Signal(32)"),
             Mutant("one word past the limit", _CHECK, "(end <= window.limit)", "(end <= window.limit + 8)"),
             Mutant("reads need no permission", _CHECK, "else window.readable)", "else 1)"),
+            Mutant("requests pass after a breach", _CHECK, "~self.halt & ~self.fault &", "~self.halt &"),
+            Mutant("the request behind a breach passes", _CHECK, "held.eq(taken & ~breach)", "held.eq(taken)"),
         ),
         bound=4,
     ),

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 
 from tilewright.compiler.schedule.accesses import Reader
@@ -25,7 +25,7 @@ reach in a model of them (`hardware/proofs/unit_model.py`) that may be faster or
 one command and semaphores count to one, two or three there, so that both limits are reached. That the gateware's units
 keep to the model is tested, not proved; its queues, semaphores and dispatcher are proved above."""
 _CHECK = "tilewright.compiler.schedule.races"
-_MACHINE = preset("nano")
+_MACHINE = replace(preset("nano"), coded_weights=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from tilewright.isa.counters import (
     ZERO_COUNT,
 )
 from tilewright.isa.counts import COUNTS
-from tilewright.isa.encoding import EncodingError, Field, Instruction, Variant
+from tilewright.isa.encoding import INSTRUCTIONS, EncodingError, Field, Instruction, Variant
 from tilewright.isa.lacking import variants_of
 
 __all__ = ["CAUSES", "Monitor", "Point", "classes", "named", "points"]
@@ -35,9 +35,10 @@ CAUSES = {
 }
 """Kinds of points."""
 
-_READS = [("lda", name) for name in ("linear", "blocked", "residual")]
-_READS += [("ldw", name) for name in ("main", "ninths", "parameters", "table")]
-_WRITES = [("sta", "memory"), ("sta", "status")]
+_READS, _WRITES = ({(instruction.mnemonic, variant.name) for instruction in INSTRUCTIONS
+                    for variant in instruction.variants
+                    if variant.unit == unit and "address" in {field.name for field in variant.fields}}
+                   for unit in ("load", "store"))
 TRAPS = ("funct3 without an instruction", "variant that the instruction lacks", "flag that the variant lacks")
 
 

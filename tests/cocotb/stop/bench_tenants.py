@@ -15,6 +15,7 @@ from tests.cocotb.stop.bench_stop import BOUND_CYCLES, DEADLINE_CYCLES, Bench
 from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.assembler import command as make
 from tilewright.isa.counters import RECORD_WORDS
+from tilewright.isa.encoding import Instruction, Variant
 from tilewright.isa.erasure import erasing_cycles
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.sim.values.executor import Executor
@@ -22,9 +23,16 @@ from tilewright.sim.values.main_memory import MainMemory
 
 ERASES = os.environ["ERASES"] == "1"
 _KEPT = {"wait_out_ready", "signal_out_ready", "wait_out_free", "signal_out_free"}
-_LOADS = {("lda", "linear"): "activations", ("lda", "blocked"): "activations", ("lda", "fill_linear"): "activations",
-          ("lda", "fill_blocked"): "activations", ("lda", "residual"): "residuals", ("ldw", "main"): "weights",
-          ("ldw", "ninths"): "ninths", ("ldw", "parameters"): "parameters", ("ldw", "table"): "tables"}
+_SIGNALLED = {"act_ready": "activations", "res_ready": "residuals"}
+_WEIGHTS = {"main": "weights", "ninths": "ninths", "parameters": "parameters", "table": "tables"}
+
+
+def loaded(instruction: Instruction, variant: Variant) -> str | None:
+    """Return what a command loads, coded or not; None for one of another unit, and for settings."""
+    signals = {flag.semaphore for flag in variant.flags if flag is not None and flag.action == "signal"}
+    if variant.unit != "load" or not signals:
+        return None
+    return _WEIGHTS[variant.name.removeprefix("coded_")] if instruction.mnemonic == "ldw" else _SIGNALLED[signals.pop()]
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,7 @@ def program(way: WayOut, commands: list[EncodedCommand], dump: int) -> list[Enco
     kept = []
     for each in commands:
         mnemonic, name = each.instruction.mnemonic, each.variant.name
-        if _LOADS.get((mnemonic, name)) == way.what:
+        if loaded(each.instruction, each.variant) == way.what:
             continue
         kept.append(make(mnemonic, name, [flag for flag in each.flags if flag in _KEPT], **each.operands))
     if way.what == "results":
