@@ -63,7 +63,7 @@ __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 RECOGNITION = (
     OrderNodes(), RebuildNormalisations(), AsImages(), UseEquivalents(), SinkTransposes(),
     RemoveIdentity(), FoldAffine(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(),
-    RecogniseShifts(), TurnImages(), RereadLevels(), RecogniseTables(), MergeAffine(), RecogniseOnIntegers(),
+    TurnImages(), RereadLevels(), RecogniseShifts(), RecogniseTables(), MergeAffine(), RecogniseOnIntegers(),
     RecogniseQdq(), SumFloatProducts(), SumRunTimeProducts(), SpreadQuantisation())
 """ONNX operators → integer operators, and what is left for the host core."""
 

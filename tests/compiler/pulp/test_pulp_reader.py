@@ -88,6 +88,15 @@ def test_addends_between_sums_need_a_machine_with_integers(signed):
     assert len(caught.value.others) == 2
 
 
+def test_integers_read_levels_that_a_scale_wrote_below_a_zero_point():
+    """The layer before is written with a zero point that brings halves up, and read as the levels are."""
+    rng, net, last = np.random.default_rng(10), PulpNetwork((1, 3, 5, 5), TensorProto.INT8), "x"
+    for multiplier, addend, shift in ((11, 0, 8), (13, 77_777, 12)):
+        last = net.shifted(net.add("Conv", last, weights(rng, 3, 3, 1, 1)), np.full((3, 1, 1), multiplier),
+                           addend * rng.integers(-3, 4, (3, 1, 1)), shift, signed=True)
+    equal(net.model(last, (1, 3, 5, 5)), (1, 3, 5, 5), low=-128, machine="base,integer_requantise=true")
+
+
 def test_a_sum_that_is_not_bounded_is_multiplied_whole():
     """NEMO's residuals: factors and divisor cancel, and what the next product reads may reach 510."""
     rng, net = np.random.default_rng(8), PulpNetwork((1, 2, 6, 6))
