@@ -19,6 +19,7 @@ WAIVERS = {
              " shifting take the lower bits; a reduction's operand may be a vector",
     "UNUSEDSIGNAL": "instructions, structures and counters have fields that not every module reads",
     "CASEOVERLAP": "cases with don't-cares are in order of priority",
+    "VARHIDDEN": "an instance may have the name of what it gives",
     "UNOPTFLAT": "a vector whose upper bits follow from its lower ones is no loop",
 }
 """Warnings by what a pragma calls them, and why they say nothing there; all others are in force."""
