@@ -38,6 +38,7 @@ from tilewright.compiler.schedule.scheduler import schedule
 from tilewright.compiler.schedule.steps import CoreCall
 from tilewright.compiler.schedule.weight_image import pack_network, with_computed
 from tilewright.compiler.weights.lasting_weights import with_lasting_weights
+from tilewright.compiler.words.word_layers import with_word_layers
 from tilewright.isa.command_port import PortName, WaitName
 from tilewright.isa.emit_c import header
 from tilewright.isa.extension import extension_of
@@ -197,6 +198,7 @@ def fit_network(network: Network, machine: Machine, options: Options = BEST) -> 
     CompileError
         If a layer does not fit even so, or the host core cannot compute it.
     """
+    network = with_word_layers(network, machine, options)
     network = with_fused_rows(with_row_layers(split_units(network, machine), machine), machine, options)
     network = with_float_bytes(with_flat_tables(network, machine), machine)
     network = with_matrix_images(with_factor_images(network, machine), machine)

@@ -203,6 +203,10 @@ INSTRUCTIONS = (
     )),
     Instruction("conv", 3, "every other convolution and matrix product: any kernel, stride, dilation, groups", (
         Variant("run", 0, "mac", "dot products of 16-byte runs from the linear layout", _RUN_RS1, _RUN_RS2, _MAC),
+        Variant("set_planes", 1, "mac", "words of 16 bits, whose upper and lower bytes lie apart: the sums are 256 "
+                                        "times those of the first plane, and those of the second",
+                (Field("plane_step", 20, "bytes to the plane of the lower bytes, each less 128; conv23: a "
+                                         "multiple of 256; 0: the input is bytes. Excludes `accumulate` and `hold`"),)),
         Variant("set_shape", 4, "mac", "loop counts",
                 (Field("tiles_x", 12, "tiles per row: conv23: output columns / 2, rounded up; else output columns"),
                  Field("runs", 14, "conv23: input channels; else 16-byte runs per kernel column; 1..16383")),
@@ -235,7 +239,9 @@ INSTRUCTIONS = (
                                          "both are used"),
                  Field("whole", 1, "leave the four bytes of each sum and its bias in place of a value, the least "
                                    "first, whatever its scale; excludes `residual`, `pooled` and `table`, and needs "
-                                   "no clamp")),
+                                   "no clamp"),
+                 Field("wide", 1, "results are words of 16 bits, in two planes, as pool.set_words says; excludes "
+                                  "`residual`, `pooled`, `table` and `whole`")),
                 _ACT),
         Variant("rows", 1, "post", "softmax or normalisation of rows of the result buffer, in place, by the value "
                                    "tables as one table of 256 words of 32 bits",
@@ -281,6 +287,12 @@ INSTRUCTIONS = (
                  Field("stride_x", 3, "1..7"), Field("stride_y", 3, "1..7"),
                  Field("left", 4, "padding columns before the first"), Field("top", 4, "padding rows above")),
                 (Field("width", 12, "pooled columns"), Field("rows", 10, "pooled rows of this tile"))),
+        Variant("set_words", 2, "post", "results of 16 bits, of an act.run with `wide`",
+                (Field("word_zero", 16, "zero point, added after rounding", signed=True),
+                 Field("word_low", 16, "least value", signed=True)),
+                (Field("word_high", 16, "greatest value, not below the least", signed=True),
+                 Field("plane_words", 16, "16-byte words of the result buffer from the upper bytes of the results to "
+                                          "the lower ones, each less 128"))),
     )),
     Instruction("sta", 6, "store a tile: to memory, or back into the activation buffer", (
         Variant("memory", 0, "store", "store rows of results to main memory",

@@ -26,6 +26,8 @@ _VARIANTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("ldw", "coded_main"): ("coded_weights",),
     ("ldw", "coded_ninths"): (WINOGRAD, "coded_weights"),
     ("ldw", "set_coded"): ("coded_weights",),
+    ("conv", "set_planes"): ("wide_words",),
+    ("pool", "set_words"): ("wide_words",),
     ("act", "rows"): ("value_tables", "row_unit"),
     ("act", "set_rows"): ("value_tables", "row_unit"),
     ("act", "set_norm"): ("value_tables", "row_unit"),
@@ -47,6 +49,7 @@ _OPERANDS = {
     ("act", "run", "whole"): "whole_sums",
     ("act", "run", "shared"): "channel_kernels",
     ("act", "set_clamp", "integer"): "integer_requantise",
+    ("act", "run", "wide"): "wide_words",
     ("conv", "set_kernel_step", "pair_words"): "paired_rows",
 }
 """The unit that an operand other than zero needs; hardware without it takes the operand for zero."""

@@ -79,10 +79,11 @@ UNITS = {
     "coded_weights": "weights that lie coded in memory, and are decoded as they are loaded",
     "channel_kernels": "conv23 of a depthwise layer takes a kernel and a bias for each channel, not for each lane",
     "integer_requantise": "requantisation by a multiplier, an addend and a shift beside that by a float32 scale",
+    "wide_words": "inputs and results of 16 bits, as planes of upper and of lower bytes",
 }
 """Units that a machine may leave out, and what each does. `Machine` has a field of truth for each."""
 
-EXTRA_UNITS = ("row_unit", "coded_weights", "channel_kernels", "integer_requantise")
+EXTRA_UNITS = ("row_unit", "coded_weights", "channel_kernels", "integer_requantise", "wide_words")
 """Those that no preset has, nor a machine to which area and registers were fitted: they are counted by themselves."""
 
 
@@ -126,6 +127,8 @@ class Machine:
         The same of depthwise kernels by channel, of an array for conv23: `isa.semantics.conv23`.
     integer_requantise : bool
         The same of sums that are brought to int8 by a shift: `isa.integers.shift_requantise`.
+    wide_words : bool
+        The same of inputs and results of 16 bits: `isa.words.word_planes`.
     """
 
     name: str = "custom"
@@ -154,6 +157,7 @@ class Machine:
     coded_weights: bool = False
     channel_kernels: bool = False
     integer_requantise: bool = False
+    wide_words: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):

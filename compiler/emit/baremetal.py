@@ -195,6 +195,9 @@ def _range(value: Affine, counts: Mapping[str, int]) -> tuple[int, int]:
 def _described(tensors: Sequence[tuple[TensorInfo, int]], what: str, arena: int) -> list[dict[str, object]]:
     """Return what the templates say of the inputs or outputs, which are numbered if there are several."""
     for info, _ in tensors:
+        if info.words:
+            raise BareMetalError(f"The {what} {info.name!r} of a model for a board must be bytes or float, and is of "
+                                 "words of 16 bits: quantise it to 8 bits, or leave wide_words out")
         if info.dtype not in _CTYPES or info.preparation:
             raise BareMetalError(f"The {what} {info.name!r} of a model for a board must be one of "
                                  f"{', '.join(_CTYPES)}, as the network takes it, not {info.dtype} after other "

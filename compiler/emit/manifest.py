@@ -13,6 +13,7 @@ from tilewright.compiler.kernels.preparation import OPERATIONS, PreparationStep
 from tilewright.compiler.network.layers import AbsentChannels, ChannelScales, Place, TensorInfo, UnreadInput
 from tilewright.compiler.network.operands import tensor_operand
 from tilewright.compiler.network.options import MAX_BATCH, Options, Winograd
+from tilewright.compiler.words.word_tensors import WORD_SHIFT
 from tilewright.errors import InputError
 from tilewright.isa.command_port import PORTS, PortName
 from tilewright.isa.counters import RECORD_WORDS
@@ -134,7 +135,7 @@ def _tensor_json(info: TensorInfo) -> dict[str, Any]:
             "onnx_shape": None if info.onnx_shape is None else list(info.onnx_shape), "dtype": info.dtype,
             "dims": None if info.dims is None else list(info.dims),
             "absent": None if info.absent is None else _absent_json(info.absent),
-            "place": None if info.place is None else asdict(info.place), "images": info.images,
+            "place": None if info.place is None else asdict(info.place), "images": info.images, "words": info.words,
             "preparation": [{**asdict(step), "values": list(step.values), "shape": list(step.shape)}
                             for step in info.preparation],
             "channels": None if info.channels is None else {
@@ -289,11 +290,15 @@ def _tensor(data: Any) -> TensorInfo:
     if dims is not None and (math.prod(dims) != math.prod(shape) or len(dims) > MAX_RANK):
         raise ArtefactError(f"Manifest dims must be at most {MAX_RANK} with as many elements as shape {shape!r}, "
                             f"not {dims!r:.80}")
+    words = value(data, "words", bool)
+    if words and (dtype != "int8" or dims is not None or shape[1] % 2):
+        raise ArtefactError("Manifest tensor of words of 16 bits must be int8 of two planes, one above the other")
     place = _place(data["place"]) if _optional(data, "place", dict) is not None else None
     if place is not None and dtype != "int8":
         raise ArtefactError(f"Manifest tensor in part of another must be int8, not {dtype}")
     info = TensorInfo(name=value(data, "name", str), shape=shape, scale=np.float32(value(data, "scale", float)),
-                      zero_point=_in("zero_point", value(data, "zero_point", int), -128, 127),
+                      zero_point=_in("zero_point", value(data, "zero_point", int), *((-128, 127) if not words else (
+                          -WORD_SHIFT, WORD_SHIFT - 1))), words=words,
                       unsigned=value(data, "unsigned", bool), onnx_name=_optional(data, "onnx_name", str),
                       onnx_dtype=_optional(data, "onnx_dtype", str),
                       onnx_shape=_optional_dimensions(data, "onnx_shape"), dtype=dtype, dims=dims, place=place,

@@ -27,6 +27,7 @@ import numpy as np
 from tilewright.compiler.kernels.preparation import PreparationStep
 from tilewright.compiler.network.integer_scale import IntegerScale
 from tilewright.compiler.network.tensor_place import AbsentChannels, ByteSteps, Place
+from tilewright.compiler.network.word_use import NO_WORDS, WordPlanes
 from tilewright.isa.extension import BufferUnit, PostStage
 from tilewright.isa.machine import SUM_BYTES
 from tilewright.isa.numerics import ResidualSettings
@@ -57,6 +58,7 @@ __all__ = [
     "TensorInfo",
     "UnitUse",
     "UnreadInput",
+    "WordPlanes",
 ]
 
 Shape = tuple[int, int, int]
@@ -256,6 +258,9 @@ class Layer:
     A ``whole`` layer leaves its sums themselves: ``out_shape`` has four channels, the bytes of an int32, for each of
     ``conv_shape``; nothing follows the sums, and the scales are 1.
 
+    Of ``words`` of 16 bits, x is 256 times the upper byte and the lower one, whose 128 less is in the bias;
+    ``pad_value`` is a word, and so are zero point and bounds. Nothing follows the requantisation to words.
+
     With several ``images`` the three shapes are of all of them, one below the other: (channels, images · height,
     width), and each image is computed by itself, with its own padding (`compiler.batch.in_batch`).
     """
@@ -286,6 +291,7 @@ class Layer:
     rows: RowSoftmax | RowNorm | None = None
     table_first: bool = False
     whole: bool = False
+    words: WordPlanes = NO_WORDS
     also: tuple[str, ...] = ()
     exact: bool = True
     images: int = 1
@@ -312,12 +318,13 @@ class Layer:
     def reads(self) -> tuple[str, ...]:
         """The tensors that the layer reads."""
         factor = (self.factor.tensor, *self.factor.images) if self.factor else ()
-        return (self.input, self.residual.tensor, *factor) if self.residual else (self.input, *factor)
+        residual = (self.residual.tensor,) if self.residual else ()
+        return (self.input, *self.words.also_read, *residual, *factor)
 
     @property
     def writes(self) -> tuple[str, ...]:
         """The tensors that the layer writes."""
-        return (self.output, *self.also)
+        return (self.output, *self.words.also_written, *self.also)
 
     @property
     def macs(self) -> int:
@@ -398,6 +405,9 @@ class TensorInfo:
     A tensor of several ``images`` holds one after the other: ``shape`` is (channels, images · height, width), and
     the first of ``dims`` and of ``onnx_shape`` counts ``images`` times what it does in one.
 
+    One of ``words`` stands for a tensor of 16 bits, as `compiler.words.word_tensors` has it; its zero point is
+    int16, and ``unsigned`` tells that the words were uint16, 32,768 more.
+
     ``shape`` and ``place`` are those in memory; of a tensor of the model with ``absent`` channels these are fewer.
     """
 
@@ -416,6 +426,7 @@ class TensorInfo:
     channels: ChannelScales | None = None
     images: int = 1
     absent: AbsentChannels | None = None
+    words: bool = False
 
     @property
     def in_model(self) -> "TensorInfo":

@@ -25,10 +25,12 @@ from tilewright.compiler.network.layers import (
     Residual,
 )
 from tilewright.compiler.network.operands import Values
+from tilewright.compiler.network.word_use import NO_WORDS
 from tilewright.isa.machine import TILE_BYTES
 from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.rows.row_softmax import RowSoftmax
 from tilewright.isa.semantics.act_rows import NormNumbers, norm_rows, softmax_rows
+from tilewright.isa.words.word_planes import planes_of, requantise_words
 
 __all__ = ["accumulate", "requantise", "residual_table", "run_core_layer", "run_layer", "run_network"]
 
@@ -69,10 +71,32 @@ def run_network(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str,
             continue
         other = values[layer.residual.tensor].reshape(layer.conv_shape) if layer.residual is not None else None
         factor = values[layer.factor.tensor] if layer.factor is not None else None
+        if layer.words != NO_WORDS:
+            _run_words(layer, values)
+            continue
         result = run_layer(layer, values[layer.input].reshape(layer.in_shape), other, factor)
         for name in layer.writes:
             values[name] = result.reshape(network.tensors[name].array_shape)
     return values
+
+
+def _run_words(layer: Layer, values: Values) -> None:
+    """Evaluate a layer with an input or an output of 16 bits, and set its planes."""
+    planes = [values[name].reshape(layer.in_shape) for name in layer.reads]
+    pads = [layer.pad_value] if len(planes) == 1 else [
+        int(each) for each in planes_of(np.array(layer.pad_value, np.int16))]
+    no_bias = replace(layer, bias=np.zeros_like(layer.bias))
+    sums = [accumulate(replace(no_bias, pad_value=pad), plane) for plane, pad in zip(planes, pads, strict=True)]
+    with np.errstate(over="ignore"):
+        total = (sums[0] if len(sums) == 1 else (sums[0] << 8) + sums[1]) + layer.bias[:, None, None]
+    scale = layer.requantisation
+    if layer.words.outputs == 1:
+        values[layer.output] = requantise(scale, total)
+        return
+    words = requantise_words(total.transpose(1, 2, 0), np.zeros_like(layer.bias), scale.scale, scale.zero_point,
+                             (scale.low, scale.high)).transpose(2, 0, 1)
+    for name, plane in zip((layer.output, layer.words.lower_output), planes_of(words), strict=True):
+        values[name] = plane
 
 
 def run_core_layer(layer: CoreLayer, network: Network, values: Mapping[str, np.ndarray]) -> np.ndarray:

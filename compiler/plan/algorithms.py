@@ -79,7 +79,8 @@ def forms(layer: Layer, options: Options = BEST) -> Iterator[tuple[Layer, Algori
     for algorithm in algorithms(layer, options):
         yield layer, algorithm
     drops = (layer.groups > 1 and layer.strides != (1, 1) and max(layer.strides) <= MAX_WINDOW_STRIDE
-             and layer.pool is None and layer.residual is None and len(layer.weight_parts) < 2)
+             and layer.pool is None and layer.residual is None and len(layer.weight_parts) < 2
+             and layer.words.outputs == 1)
     if layer.kind == "conv" and options.winograd == "auto" and _fits_winograd(layer) and drops:
         yield _at_stride_one(layer), Algorithm.WINOGRAD
 

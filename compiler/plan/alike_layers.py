@@ -20,7 +20,7 @@ MOST_PLANS = 1024
 """Plans that are remembered; when there are more, all are forgotten."""
 
 _VALUES = {"name", "onnx_nodes", "input", "output", "also", "exact", "weights", "bias", "requantisation", "residual",
-           "factor", "table", "rows", "pad_value"}
+           "factor", "table", "rows", "pad_value", "words"}
 """Fields of a layer on which no plan depends, but for whether they are there and alike for all channels."""
 
 _GEOMETRY = tuple(field.name for field in fields(Layer) if field.name not in _VALUES)
@@ -37,7 +37,8 @@ def geometry(layer: Layer) -> Hashable:
     return (*(getattr(layer, name) for name in _GEOMETRY), layer.weights is None, layer.residual is None,
             layer.factor is None, layer.factor is not None and bool(layer.factor.parameters), layer.table is None,
             layer.rows is None, len(layer.rows.gains) if isinstance(layer.rows, RowNorm) else 0,
-            alike(layer), layer.weights.tobytes() if layer.weights is not None and len(layer.weight_parts) > 1 else b"")
+            layer.words.inputs, layer.words.outputs, alike(layer),
+            layer.weights.tobytes() if layer.weights is not None and len(layer.weight_parts) > 1 else b"")
 
 
 def plan_once(layer: Layer, machine: Machine, options: Options, layouts: LayerLayouts) -> LayerPlan:

@@ -90,7 +90,7 @@ def post_cycles(tiles: int, groups: int, layer: Layer, nest: LoopNest, machine: 
     The residual adder takes up to four lanes one by one, max pooling every window of a pixel by itself.
     """
     pixels = tiles * (4 if nest.winograd else 1)
-    vectors = pixels * groups * (machine.lanes // machine.post_lanes) * layer.value_bytes
+    vectors = pixels * groups * (machine.lanes // machine.post_lanes) * layer.value_bytes * layer.words.outputs
     if layer.residual:
         return vectors * min(machine.post_lanes, 4)
     if layer.pool:
@@ -122,7 +122,7 @@ def compute_cycles(problem: Problem, tile: Tile, block: WeightBlock) -> int:
     behind = machine.tiles if nest.winograd and machine.pairs_channels else 0
     rows = row_cycles(len(tile.rows.out) * len(tile.columns.out), problem.layer, machine)
     overhead = _EARLY_OVERHEAD if problem.layer.early_weights else _STEP_OVERHEAD
-    array = mac_cycles(tiles, groups, block.steps, machine) + behind
+    array = mac_cycles(tiles, groups, block.steps * problem.layer.words.inputs, machine) + behind
     post = post_cycles(tiles, groups, problem.layer, nest, machine)
     return overhead + (max(array, post) + rows if problem.layer.kind == "conv" else max(array, post + rows))
 
@@ -147,12 +147,12 @@ def _bus_cycles(runs: int, run_bytes: int, machine: Machine) -> int:
 
 def input_cycles(problem: Problem, tile: Tile) -> int:
     """Return the cycles in which a tile's input is loaded; in the blocked layout a word never spans two pixels."""
-    machine = problem.machine
+    machine, planes = problem.machine, problem.layer.words.inputs
     rows, columns, channels = len(tile.rows.image), len(tile.columns.image), problem.layer.in_shape[0]
     if tile.columns.image.step > 1 or not problem.layouts.input.rows_whole:
-        return _bus_cycles(rows * columns, channels, machine)
+        return planes * _bus_cycles(rows * columns, channels, machine)
     bus = _bus_cycles(rows, columns * channels, machine)
-    return max(bus, _written(rows, columns, channels, problem))
+    return planes * max(bus, _written(rows, columns, channels, problem))
 
 
 def _written(rows: int, columns: int, channels: int, problem: Problem) -> int:

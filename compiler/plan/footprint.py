@@ -14,7 +14,8 @@ from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 
 __all__ = [
     "REGIONS", "TOKEN_WORDS", "Stretch", "WeightBlock", "WeightBlocks", "block_sizes", "block_words",
-    "blocked_row_step", "can_stay", "gains_start", "held_bytes", "input_bytes", "linear_row_step", "pair_words",
+    "blocked_row_step", "can_stay", "gains_start", "held_bytes", "input_bytes", "input_plane", "linear_row_step",
+    "output_plane", "pair_words",
     "parameter_channels", "parameter_unit", "part_bytes", "resident_parameters", "resident_words", "result_bytes",
     "ring_space", "table_bytes", "tiles_held", "usable_words", "weight_words",
 ]
@@ -106,6 +107,26 @@ def _sizes(blocks: tuple[WeightBlock, ...]) -> Mapping[WeightBlock, int]:
 
 def input_bytes(tile: Tile, layer: Layer, nest: LoopNest) -> int:
     """Return the activation-buffer bytes of ``tile``: what is stored, and what a run may read behind it."""
+    if layer.words.inputs == 1:
+        return _plane_bytes(tile, layer, nest)
+    return layer.words.inputs * input_plane(tile, layer, nest)
+
+
+def input_plane(tile: Tile, layer: Layer, nest: LoopNest) -> int:
+    """Return the bytes from a plane of a tile's words in the activation buffer to the next one.
+
+    The banks of a block go by its channel, so that planes of blocks begin with the first bank.
+    """
+    unit = TILE_BYTES * TILE_BYTES if nest.winograd else TILE_BYTES
+    return -(-_plane_bytes(tile, layer, nest) // unit) * unit
+
+
+def output_plane(tile: Tile, layer: Layer, channels: int) -> int:
+    """Return the same of ``channels`` of its results in the result buffer."""
+    return -(-len(tile.rows.out) * len(tile.columns.out) * channels // TILE_BYTES) * TILE_BYTES
+
+
+def _plane_bytes(tile: Tile, layer: Layer, nest: LoopNest) -> int:
     channels = layer.in_shape[0]
     if nest.winograd:
         return _blocked_rows(tile) * blocked_row_step(tile, channels) + nest.overread
@@ -155,6 +176,8 @@ def part_bytes(block: WeightBlock, tile: Tile, layer: Layer, nest: LoopNest) -> 
 
 def result_bytes(tile: Tile, layer: Layer, channels: int) -> int:
     """Return the result-buffer bytes of ``channels`` of ``tile``."""
+    if layer.words.outputs > 1:
+        return layer.words.outputs * output_plane(tile, layer, channels)
     return len(tile.rows.out) * len(tile.columns.out) * channels * layer.value_bytes
 
 
@@ -242,7 +265,7 @@ def held_bytes(tiles: tuple[Tile, ...], layer: Layer, nest: LoopNest, machine: M
 def can_stay(tiles: tuple[Tile, ...], layer: Layer, nest: LoopNest, machine: Machine) -> bool:
     """Tell whether the input of ``tiles``, all those of ``layer``, can be loaded as one, strip by strip."""
     whole = whole_tile(layer, tiles[0].columns)
-    return (nest.winograd and nest.overread == 0 and len(tiles) > 1 and layer.images == 1
+    return (nest.winograd and nest.overread == 0 and layer.words.inputs == 1 and len(tiles) > 1 and layer.images == 1
             and len(whole.columns.out) == layer.out_shape[2]
             and input_bytes(whole, layer, nest) <= machine.activation_bytes
             and all(tile.rows.conv.start % 2 == 0 for tile in tiles))

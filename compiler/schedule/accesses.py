@@ -14,7 +14,7 @@ from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import SUM_BYTES, TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 
-__all__ = ["Access", "Interval", "Intervals", "MemoryTouches", "Reader", "T", "mesh", "same_teeth"]
+__all__ = ["Access", "Draft", "Interval", "Intervals", "MemoryTouches", "Reader", "T", "mesh", "same_teeth"]
 
 _Operands = Mapping[str, int]
 
@@ -39,6 +39,30 @@ class Access:
     write: bool = False
     step: int = 0
     size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A command with known accesses but without its waits.
+
+    Of an ``early`` load the array is told by the ``ldw`` behind it.
+    """
+
+    mnemonic: str
+    variant: str
+    operands: Mapping[str, int] = field(default_factory=dict)
+    accesses: tuple[Access, ...] = ()
+    early: bool = False
+
+    @property
+    def configures(self) -> bool:
+        """Whether it only makes settings for later commands."""
+        return self.variant.startswith("set_") or self.variant == "window"
+
+    @property
+    def leaves_sums(self) -> bool:
+        """Whether it is a command of the array that an ``act`` follows."""
+        return self.mnemonic in ("conv23", "conv", "pool") and not self.configures and not self.operands["hold"]
 
 
 class Interval(Protocol):
@@ -169,7 +193,18 @@ class Reader:
             return ()
         handler = {"lda": self._lda, "ldw": self._ldw, "conv": self._conv, "conv23": self._conv23, "pool": self._sum,
                    "act": self._act, "sta": self._sta, "extension": self._own_unit}[mnemonic]
-        return tuple(handler(variant, operands))
+        found = tuple(handler(variant, operands))
+        step, space = self._planes(mnemonic, operands)
+        return (*found, *(replace(each, start=each.start + step, stop=each.stop + step) for each in found
+                          if step and each.space == space))
+
+    def _planes(self, mnemonic: str, op: _Operands) -> tuple[int, str]:
+        """Return how far behind a command's bytes those of words' second plane lie, and in which buffer; 0: none."""
+        if mnemonic in ("conv", "conv23", "pool"):
+            return self.settings["conv"].get("plane_step", 0), "activations"
+        if mnemonic == "act" and op.get("wide", 0):
+            return TILE_BYTES * self.settings["pool"]["plane_words"], "results"
+        return 0, ""
 
     def capacity(self, space: str) -> int:
         """Return the bytes of a buffer."""

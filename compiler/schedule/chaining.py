@@ -223,7 +223,8 @@ def can_store_twice(plan: LayerPlan, machine: Machine) -> bool:
 
 def follows(first: Layer, second: Layer) -> bool:
     """Tell whether ``second`` takes as its input just what ``first`` computes."""
-    return second.input == first.output and second.in_shape == first.out_shape and second.unit is None
+    return (second.input == first.output and second.in_shape == first.out_shape and second.unit is None
+            and first.words.outputs == second.words.inputs == 1)
 
 
 def join(first: LayerPlan, second: LayerPlan, machine: Machine, options: Options, *,

@@ -12,9 +12,9 @@ from itertools import accumulate
 from tilewright.compiler.plan.footprint import WeightBlock, blocked_row_step, input_bytes, linear_row_step
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, whole_tile
-from tilewright.compiler.schedule.accesses import Access
+from tilewright.compiler.schedule.accesses import Access, Draft
 from tilewright.compiler.schedule.rings import Region
-from tilewright.compiler.schedule.step_commands import Draft, chunks_of
+from tilewright.compiler.schedule.step_commands import chunks_of
 from tilewright.isa.limits import MAX_PIXEL_BYTES
 from tilewright.isa.machine import TILE_BYTES, Machine
 

@@ -35,7 +35,7 @@ from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.tiles import block_rows, strip, whole_tile
 from tilewright.compiler.schedule import groups, on_chip
 from tilewright.compiler.schedule import step_commands as commands
-from tilewright.compiler.schedule.accesses import Access, MemoryTouches
+from tilewright.compiler.schedule.accesses import Access, Draft, MemoryTouches
 from tilewright.compiler.schedule.kept_inputs import lay_out
 from tilewright.compiler.schedule.rings import (
     LEAST_PIECE,
@@ -47,7 +47,6 @@ from tilewright.compiler.schedule.rings import (
     units_of,
     with_lasting,
 )
-from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.steps import CoreCall, Kind, Need, TileStep, block_of, needs_of, steps_of, tile_of
 from tilewright.compiler.schedule.stretch_commands import in_stretches
 from tilewright.compiler.schedule.synchronisation import synchronise
@@ -323,7 +322,7 @@ class ProgramScheduler:
                 else input_bytes(tile, plan.layer, plan.nest)
             region = self.required(self.inputs.take(size, around=True), "activation")
             drafts = commands.load_part(plan, tile, block, tensor, region) if plan.splits_input \
-                else commands.load_input(plan, tile, tensor, region)
+                else commands.load_planes(plan, tile, self.memory.tensors, region)
             self.emit(step.layer, commands.behind(drafts, behind))
 
     def load_residual(self, step: TileStep, behind: Sequence[tuple[int, int]] = ()) -> None:
@@ -455,7 +454,8 @@ class ProgramScheduler:
             self.emit(step.layer, on_chip.keep(plan, tile, block, self.plans[reader], self.kept[reader], region,
                                                feed.channel))
         for name, layout in zip(plan.layer.writes, plan.layouts.outputs, strict=True) if plan.chip.stored else ():
-            self.emit(step.layer, commands.store(plan, tile, block, self.memory.tensors[name], layout, region))
+            self.emit(step.layer, commands.store(plan, tile, block, self.memory.tensors[name], layout,
+                                                 commands.plane_of(plan, tile, block, name, region)))
         self.results.release(region)
         if step.last:
             self.store_record(step.layer)

@@ -5,7 +5,9 @@ compiler/schedule/synchronisation.py turns these into waits and signals.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import Layer, UnitUse
@@ -16,22 +18,25 @@ from tilewright.compiler.plan.footprint import (
     blocked_row_step,
     gains_start,
     input_bytes,
+    input_plane,
     linear_row_step,
+    output_plane,
     pair_words,
 )
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, axes, block_rows
-from tilewright.compiler.schedule.accesses import Access
+from tilewright.compiler.schedule.accesses import Access, Draft
 from tilewright.compiler.schedule.rings import Region
 from tilewright.compiler.schedule.weight_image import CodedPart, Span
 from tilewright.isa.extension import stage_of
 from tilewright.isa.limits import MAX_BURST_WORDS, MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.rows.row_norm import RowNorm
+from tilewright.isa.words.word_planes import planes_of
 
 __all__ = [
-    "Draft", "ResultRuns", "behind", "chunks_of", "compute", "early", "finish", "kernel_steps", "load_input",
-    "load_part", "load_residual", "load_weights", "normalise", "store",
+    "ResultRuns", "behind", "chunks_of", "compute", "early", "finish", "kernel_steps", "load_input",
+    "load_part", "load_planes", "load_residual", "load_weights", "normalise", "plane_of", "store",
 ]
 
 
@@ -43,30 +48,6 @@ def _memory_access(first: int, stop: int, layout: Layout, channels: int, *, writ
     if layout.rows_whole or layout.pixel_step == 0 or layout.row_step % layout.pixel_step:
         return Access("memory", first, stop, write)
     return Access("memory", first, stop, write, layout.pixel_step, channels)
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A command with known accesses but without its waits.
-
-    Of an ``early`` load the array is told by the ``ldw`` behind it.
-    """
-
-    mnemonic: str
-    variant: str
-    operands: Mapping[str, int] = field(default_factory=dict)
-    accesses: tuple[Access, ...] = ()
-    early: bool = False
-
-    @property
-    def configures(self) -> bool:
-        """Whether it only makes settings for later commands."""
-        return self.variant.startswith("set_") or self.variant == "window"
-
-    @property
-    def leaves_sums(self) -> bool:
-        """Whether it is a command of the array that an ``act`` follows."""
-        return self.mnemonic in ("conv23", "conv", "pool") and not self.configures and not self.operands["hold"]
 
 
 def chunks_of(size: int, unit: int, layer: Layer) -> tuple[int, int]:
@@ -86,6 +67,19 @@ def chunks_of(size: int, unit: int, layer: Layer) -> tuple[int, int]:
 
 
 # ---- load
+
+
+def load_planes(plan: LayerPlan, tile: Tile, tensors: Mapping[str, int], region: Region) -> Iterator[Draft]:
+    """Yield the commands of `load_input` for each plane of the input, of those that lie at ``tensors``."""
+    layer, size = plan.layer, input_plane(tile, plan.layer, plan.nest)
+    if layer.words.inputs == 1:
+        yield from load_input(plan, tile, tensors[layer.input], region)
+        return
+    pads = planes_of(np.array(layer.pad_value, np.int16))
+    for number, (name, pad) in enumerate(zip((layer.input, layer.words.lower_input), pads, strict=True)):
+        start = region.start + number * size
+        part = Region(start, start + size)
+        yield from load_input(replace(plan, layer=replace(layer, pad_value=int(pad))), tile, tensors[name], part)
 
 
 def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region, first_block_row: int = 0) -> Iterator[Draft]:
@@ -241,6 +235,9 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
                                       "kernel_y": len(block.rows)})
     yield from _tile_steps(plan, tile, block, machine)
     yield Draft("conv", "set_group_step", {"group_step": nest.group_step})
+    if machine.wide_words:
+        yield Draft("conv", "set_planes", {"plane_step": input_plane(tile, plan.layer, nest)
+                                           if plan.layer.words.inputs > 1 else 0})
     base = source.start + block.first_group * nest.group_step
     if nest.section:
         base += block.first_group // nest.section * nest.section_step
@@ -362,8 +359,13 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, pa
     each = layer.value_bytes
     yield Draft("act", "set_output", {"width": width, "pixel_step": each * channels,
                                       "row_step": each * len(tile.columns.out) * block.channels})
-    shift = {} if scale.integers is None else {"integer": 1, "integer_shift": scale.integers.shift}
-    yield Draft("act", "set_clamp", {"zero_point": scale.zero_point, "low": scale.low, "high": scale.high, **shift})
+    wide = layer.words.outputs > 1
+    if wide:
+        yield Draft("pool", "set_words", {"word_zero": scale.zero_point, "word_low": scale.low, "word_high": scale.high,
+                                          "plane_words": output_plane(tile, layer, block.channels) // TILE_BYTES})
+    else:
+        shift = {} if scale.integers is None else {"integer": 1, "integer_shift": scale.integers.shift}
+        yield Draft("act", "set_clamp", {"zero_point": scale.zero_point, "low": scale.low, "high": scale.high, **shift})
     if layer.residual:
         yield from _residual_settings(layer)
     if layer.pool:
@@ -384,7 +386,7 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, pa
                  "parameter_base": parameters.start, "channels": channels,
                  "residual": int(layer.residual is not None), "pooled": int(layer.pool is not None),
                  "table": int(mapped is not None), "table_slot": mapped.start // TABLE_BYTES if mapped else 0,
-                 "table_first": int(layer.table_first), "whole": int(layer.whole)},
+                 "table_first": int(layer.table_first), "whole": int(layer.whole), "wide": int(wide)},
                 tuple(accesses))
 
 
@@ -460,6 +462,15 @@ def _memory_span(tile: Tile, block: WeightBlock, tensor: int, layout: Layout) ->
     rows, columns = tile.rows.out, tile.columns.out
     return (tensor + layout.at(rows[0], columns[0]) + block.first_channel,
             tensor + layout.at(rows[-1], columns[-1]) + block.first_channel + block.channels)
+
+
+def plane_of(plan: LayerPlan, tile: Tile, block: WeightBlock, name: str, results: Region) -> Region:
+    """Return the part of a step's results that is stored to tensor ``name``: all, or a plane of words."""
+    if plan.layer.words.outputs == 1:
+        return results
+    size = output_plane(tile, plan.layer, block.channels)
+    start = results.start + (size if name == plan.layer.words.lower_output else 0)
+    return Region(start, start + size)
 
 
 def store(plan: LayerPlan, tile: Tile, block: WeightBlock, tensor: int, layout: Layout,

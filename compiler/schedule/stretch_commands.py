@@ -13,7 +13,8 @@ from tilewright.compiler.plan.algorithms import LoopNest, Part
 from tilewright.compiler.plan.footprint import Stretch, WeightBlock
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.tiles import Tile
-from tilewright.compiler.schedule.step_commands import Draft, kernel_steps
+from tilewright.compiler.schedule.accesses import Draft
+from tilewright.compiler.schedule.step_commands import kernel_steps
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = ["in_stretches"]

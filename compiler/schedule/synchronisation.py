@@ -25,8 +25,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tilewright.compiler.schedule.accesses import Access, Intervals, mesh
-from tilewright.compiler.schedule.step_commands import Draft
+from tilewright.compiler.schedule.accesses import Access, Draft, Intervals, mesh
 from tilewright.errors import InternalError
 from tilewright.isa.encoding import KNOWN
 from tilewright.isa.program import Call, Issue, issue

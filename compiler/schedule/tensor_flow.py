@@ -53,7 +53,7 @@ class Flow:
         None if it comes from elsewhere, in part or as a whole, or if its layers do not compute whole channels of it.
         """
         layer, tensors = self.network.layers[reader], self.network.tensors
-        if not isinstance(layer, Layer):
+        if not isinstance(layer, Layer) or layer.words.inputs > 1:
             return None
         read = tensors[layer.input]
         found: dict[int, int] = {}
@@ -63,8 +63,8 @@ class Flow:
             if channel is None:
                 continue
             maker, channels = self.network.layers[use.layer], tensors[use.tensor].shape[0]
-            if not (isinstance(maker, Layer) and 0 <= channel <= read.shape[0] - channels and use.layer not in found
-                    and maker.out_shape == tensors[use.tensor].shape):
+            if not (isinstance(maker, Layer) and maker.words.outputs == 1 and 0 <= channel <= read.shape[0] - channels
+                    and use.layer not in found and maker.out_shape == tensors[use.tensor].shape):
                 return None
             found[use.layer] = channel
             computed += channels

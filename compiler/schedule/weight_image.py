@@ -171,7 +171,7 @@ def _bias(plan: LayerPlan, machine: Machine) -> _Int32:
         return bias
     for weights in layer.weight_parts:
         runs = kernel_runs(layer, plan.nest, machine, weights)
-        bias = fold_run_eta(bias, runs.reshape(runs.shape[0] * machine.lanes, -1)[:len(bias)])
+        bias = fold_run_eta(bias, runs.reshape(runs.shape[0] * machine.lanes, -1)[:len(bias)], layer.words.inputs)
     return bias
 
 
@@ -234,7 +234,7 @@ def _pack_pixel_parameters(plan: LayerPlan, machine: Machine) -> bytes:
     parts = [seen_kernels(layer, plan.nest, machine, each).transpose(0, 3, 1, 2) for each in layer.weight_parts]
     # Channels of one command are paired with each other.
     kernels = np.concatenate([np.pad(each, ((0, 0), (0, each.shape[1] % 2), (0, 0), (0, 0))) for each in parts], axis=1)
-    biases = fold_tile_eta(np.asarray(layer.bias, np.int32), kernels).reshape(len(kernels), -1)
+    biases = fold_tile_eta(np.asarray(layer.bias, np.int32), kernels, layer.words.inputs).reshape(len(kernels), -1)
     groups = -(-len(kernels) // machine.lanes)
     words = np.zeros((groups * machine.lanes, machine.channel_parameters, 8), np.int8)
     for pixel, bias in enumerate(biases.T):

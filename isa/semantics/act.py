@@ -2,6 +2,8 @@
 
     q = requantise(sum, parameters of the channel, zero_point, low, high); integer: shift_requantise of the same
     whole      in place of q the four bytes of sum + bias, little-endian: channels 4 n .. 4 n + 3 of the result
+    wide       q has 16 bits, and the bounds of pool.set_words: its upper byte as below, the lower one, less 128, 16 *
+               plane_words bytes on (`isa.words.word_planes`)
     residual   q = the sum of q and the byte that lies where it will go; own_second: q is the second operand
     table      q = byte 128 + q of the value table; or what the stage of an extension makes of it, if that is on;
                table_first: before the residual is added
@@ -18,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.isa.extension import StageInForce, stage_of
+from tilewright.isa.machine import TILE_BYTES
 from tilewright.isa.semantics.act_rows import normalise_rows
 from tilewright.isa.semantics.array_arithmetic import add_residual, requantise, shift_requantise
 from tilewright.isa.semantics.buffer_places import Places, inside, run_places
@@ -28,9 +31,11 @@ from tilewright.isa.semantics.command_errors import (
     SumsMismatchError,
     SumsMissingError,
     WholeSumsError,
+    WideWordsError,
 )
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState, Int32, MemoryPort
 from tilewright.isa.semantics.pool import window_maxima
+from tilewright.isa.words.word_planes import planes_of, requantise_words
 
 __all__ = ["post_process"]
 
@@ -52,6 +57,9 @@ def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, oper
         words = _pixel_parameters(state, operands["parameter_base"], sums.shape)
     else:
         words = _channel_parameters(state, operands["parameter_base"], channels)
+    if operands["wide"]:
+        _leave_words(state, operands, sums, (_bias(words), _scale(words)))
+        return
     if operands["whole"]:
         _leave_whole(state, operands, sums, _bias(words))
         return
@@ -88,6 +96,17 @@ def _leave_whole(state: CoprocessorState, operands: dict[str, int], sums: Int32,
     with np.errstate(over="ignore"):
         values = np.ascontiguousarray(sums + bias, "<i4").view(np.int8)
     state.results[_result_places(state, operands["base"], *values.shape)] = values
+
+
+def _leave_words(state: CoprocessorState, operands: dict[str, int], sums: Int32,
+                 parameters: tuple[Int32, NDArray[np.float32]]) -> None:
+    """Write both planes of the requantised words of 16 bits to the result buffer."""
+    if any(operands[name] for name in ("residual", "pooled", "table", "whole")):
+        raise WideWordsError
+    given = state.settings["pool"]
+    words = requantise_words(sums, *parameters, given["word_zero"], (given["word_low"], given["word_high"]))
+    for plane, base in zip(planes_of(words), (0, TILE_BYTES * given["plane_words"]), strict=True):
+        state.results[_result_places(state, operands["base"] + base, *plane.shape)] = plane
 
 
 def _stage_in_force(state: CoprocessorState, operands: dict[str, int]) -> StageInForce | None:

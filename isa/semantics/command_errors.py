@@ -14,7 +14,7 @@ __all__ = [
     "PartialPixelError", "ResidualPooledError", "RowNormError", "RowTableError", "SemaphoreEmptyError",
     "SemaphoreOverflowError",
     "SettingMissingError", "Shape", "SumsMismatchError", "SumsMissingError", "UnalignedWeightsError",
-    "UnitMissingError", "ZeroOperandError", "ZeroSettingError",
+    "UnitMissingError", "WideWordsError", "WordPlanesError", "ZeroOperandError", "ZeroSettingError",
 ]
 
 Shape = tuple[int, ...]
@@ -179,6 +179,21 @@ class WholeSumsError(CommandError):
     def __str__(self) -> str:
         return ("must leave whole sums without residual, pooling and table, with the zero point 0 and the bounds -128 "
                 "and 127")
+
+
+class WideWordsError(CommandError):
+    """A command leaves words of 16 bits, and what they pass through takes bytes."""
+
+    def __str__(self) -> str:
+        return "must leave words of 16 bits without residual, pooling and table, and not as whole sums"
+
+
+class WordPlanesError(CommandError):
+    """A command sums up words of 16 bits, and holds its sums or goes on from held ones; or a plane is not aligned."""
+
+    def __str__(self) -> str:
+        return ("must sum up both planes of words of 16 bits at once, without accumulate and hold, and of conv23 have "
+                "them a multiple of 256 bytes apart")
 
 
 class ResidualPooledError(CommandError):

@@ -42,8 +42,15 @@ def run_eta(weights: NDArray[np.int8]) -> NDArray[np.int64]:
     return _pairs(weights)
 
 
-def fold_run_eta(bias: NDArray[np.int32], weights: NDArray[np.int8]) -> NDArray[np.int32]:
+def _planes_eta(planes: int) -> int:
+    """Return how often eta is in a sum: of two ``planes`` of words once, and 256 times (`isa.words.word_planes`)."""
+    return 257 if planes == 2 else 1
+
+
+def fold_run_eta(bias: NDArray[np.int32], weights: NDArray[np.int8], planes: int = 1) -> NDArray[np.int32]:
     """Return the bias (channels,) that makes sums with eta into outputs: ``bias - eta``, wrapped to int32.
+
+    Of two ``planes`` of words it is ``bias - 257 eta``.
 
     Parameters
     ----------
@@ -52,7 +59,7 @@ def fold_run_eta(bias: NDArray[np.int32], weights: NDArray[np.int8]) -> NDArray[
     weights : NDArray[np.int8]
         (channels, bytes): all that one sum multiplies, over every command that adds to it.
     """
-    return _wrapped(bias.astype(np.int64) - run_eta(weights))
+    return _wrapped(bias.astype(np.int64) - _planes_eta(planes) * run_eta(weights))
 
 
 def tile_xi(patches: NDArray[np.int8]) -> NDArray[np.int64]:
@@ -72,8 +79,10 @@ def tile_eta(kernels: NDArray[np.int8]) -> NDArray[np.int64]:
     return _inverse(u)
 
 
-def fold_tile_eta(bias: NDArray[np.int32], kernels: NDArray[np.int8]) -> NDArray[np.int32]:
+def fold_tile_eta(bias: NDArray[np.int32], kernels: NDArray[np.int8], planes: int = 1) -> NDArray[np.int32]:
     """Return the bias (channels, 2, 2) of a tile's pixels: ``bias - floor(eta / 4)``, wrapped to int32.
+
+    Of two ``planes`` of words it is ``bias - floor(257 eta / 4)``.
 
     Parameters
     ----------
@@ -83,7 +92,7 @@ def fold_tile_eta(bias: NDArray[np.int32], kernels: NDArray[np.int8]) -> NDArray
         (channels, inputs, 3, 3): all that one sum multiplies, over every command that adds to it. Inputs of one
         command are paired with each other, so an odd number of them in any but the last needs zeros of its own.
     """
-    return _wrapped(bias.astype(np.int64)[:, None, None] - (tile_eta(kernels) >> 2))
+    return _wrapped(bias.astype(np.int64)[:, None, None] - (_planes_eta(planes) * tile_eta(kernels) >> 2))
 
 
 def _pairs(values: NDArray[np.int8]) -> NDArray[np.int64]:

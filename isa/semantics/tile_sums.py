@@ -4,13 +4,17 @@
     hold         they stay there, and nothing is passed on
 
 A command with either has one lane group and no more tiles than there are accumulators. Sums wrap to int32.
+
+Of words of 16 bits (`isa.words.word_planes`) the sums are 256 times those of the plane of upper bytes, and those of
+the lower bytes, ``plane_step`` bytes on, with the same weights.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.isa.semantics.command_errors import HeldSumsMissingError, HeldTilesError
+from tilewright.isa.machine import TILE_BYTES
+from tilewright.isa.semantics.command_errors import HeldSumsMissingError, HeldTilesError, WordPlanesError
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState, Int32, Int64, Settings, TileSums
 
 __all__ = ["leave_sums"]
@@ -32,6 +36,11 @@ def leave_sums(state: CoprocessorState, operands: dict[str, int], summation: _Su
     if (accumulate or hold) and (groups != 1 or tiles > state.machine.tiles):
         raise HeldTilesError(tiles, groups, state.machine.tiles)
     sums = summation(state, settings, operands)
+    if step := settings.get("plane_step", 0):
+        if accumulate or hold or (winograd and step % (TILE_BYTES * TILE_BYTES)):
+            raise WordPlanesError
+        with np.errstate(over="ignore"):
+            sums = (sums << 8) + summation(state, settings, {**operands, "base": operands["base"] + step})
     if accumulate and state.held is not None:
         if state.held.shape != sums.shape or state.held.dtype != sums.dtype:
             raise HeldSumsMissingError

@@ -69,23 +69,24 @@ def round_mantissa(word: Value) -> Value:
     return (kept + (half & (rest | kept[0])))[: MANTISSA_BITS + 1]
 
 
-def round_and_clamp(pipe: Pipeline, *, integers: bool = False) -> None:
-    """Append the way from float32 to int8: three stages, the last of which makes ``value``.
+def round_and_clamp(pipe: Pipeline, bits: int = 8, *, integers: bool = False) -> None:
+    """Append the way from float32 to int8, or to integers of ``bits`` bits: three stages, the last makes ``value``.
 
     Takes ``rounded`` (25 bits, at least 2**23 unless zero), ``places`` (signed) and ``negative``, which stand for
-    ``± rounded * 2**-(places + 16)``, and ``zero_point``, ``low``, ``high`` (signed 8).
+    ``± rounded * 2**-(places + 24 - bits)``, and ``zero_point``, ``low``, ``high`` (signed, of ``bits`` bits).
 
     With ``integers`` it also takes ``integer``, which tells that ``quotient`` (9 bits) or, where ``negative``, its
     complement stands in place of all that.
     """
-    # Align: eight bits of integer (a ninth for 2**24), one half, and whether anything lies below.
-    top, bottom = pipe.rounded[15:], pipe.rounded[:15]
-    in_range = (pipe.places >= 0) & (pipe.places <= 8)
+    # Align: as many bits of integer (one more for 2**24), one half, and whether anything lies below.
+    below = 23 - bits
+    top, bottom = pipe.rounded[below:], pipe.rounded[:below]
+    in_range = (pipe.places >= 0) & (pipe.places <= bits)
     too_large = (pipe.places < 0) & pipe.rounded[23:].any()
-    places = pipe.places[:4]
+    places = pipe.places[:bits.bit_length()]
     aligned = top >> places
-    lost = Cat(top[place] & (places > place) for place in range(8)).any()
-    whole, half, rest = (Mux(too_large, 256, Mux(in_range, aligned[1:], 0))[:9], in_range & aligned[0],
+    lost = Cat(top[place] & (places > place) for place in range(bits)).any()
+    whole, half, rest = (Mux(too_large, 1 << bits, Mux(in_range, aligned[1:], 0))[:bits + 1], in_range & aligned[0],
                          lost | bottom.any())
     if integers:    # ~q = -(q + 1), and a quotient goes up where it is negative
         whole, half, rest = (Mux(pipe.integer, pipe.quotient, whole), Mux(pipe.integer, pipe.negative, half),
@@ -93,10 +94,10 @@ def round_and_clamp(pipe: Pipeline, *, integers: bool = False) -> None:
     pipe.step(whole=whole, half=half, rest=rest, negative=pipe.negative)
     # Round half to even and add the zero point.  -(w + up) = ~w + (1 - up), so one adder does for both signs.
     up = pipe.half & (pipe.rest | pipe.whole[0])
-    whole = (Cat(pipe.whole, 0) ^ pipe.negative.replicate(10)).as_signed()
-    pipe.step(value=(whole + pipe.zero_point + (up ^ pipe.negative))[:10].as_signed())
+    whole = (Cat(pipe.whole, 0) ^ pipe.negative.replicate(bits + 2)).as_signed()
+    pipe.step(value=(whole + pipe.zero_point + (up ^ pipe.negative))[:bits + 2].as_signed())
     clamped = Mux(pipe.value > pipe.high, pipe.high, Mux(pipe.value < pipe.low, pipe.low, pipe.value))
-    pipe.step(value=clamped[:8].as_signed())
+    pipe.step(value=clamped[:bits].as_signed())
 
 
 def down_by_bytes(word: Value, count: Value) -> dict[str, Value]:
@@ -132,6 +133,8 @@ class Requantise(Component):
         Whether a byte may take the place of a sum.
     integers : bool
         Whether a sum may be requantised by a shift.
+    bits : int
+        Of the result: 8, or 16.
 
     Attributes
     ----------
@@ -151,22 +154,22 @@ class Requantise(Component):
 
     LATENCY = 14
 
-    def __init__(self, meta_shape: ShapeLike, *, whole: bool = False, integers: bool = False) -> None:
-        self.whole, self.integers = whole, integers
+    def __init__(self, meta_shape: ShapeLike, *, whole: bool = False, integers: bool = False, bits: int = 8) -> None:
+        self.whole, self.integers, self.bits = whole, integers, bits
         request = StructLayout(
             {
                 "acc": signed(32),
                 "bias": signed(32),
                 "mantissa": unsigned(MANTISSA_BITS),
                 "shift": unsigned(7),
-                "zero_point": signed(8),
-                "low": signed(8),
-                "high": signed(8),
+                "zero_point": signed(bits),
+                "low": signed(bits),
+                "high": signed(bits),
                 **({"integer": 1, "addend": MULTIPLIER_BITS} if integers else {}),
                 "meta": meta_shape,
             }
         )
-        result = StructLayout({"value": signed(8), "meta": meta_shape})
+        result = StructLayout({"value": signed(bits), "meta": meta_shape})
         bytes_of_sums = {"total": Out(32), "byte": In(8), "takes_byte": In(1)} if whole else {}
         shifts = {"shifts": In(SHIFT_BITS)} if integers else {}
         super().__init__({"i": In(flow(request)), "o": Out(flow(result)), **bytes_of_sums, **shifts})
@@ -177,7 +180,7 @@ class Requantise(Component):
         pipe = Pipeline(m, self.i.valid, **{name: request[name] for name in request.shape().members})
 
         # The sum, as sign and magnitude.  `places` collects the power of two for round_and_clamp.
-        pipe.step(total=(pipe.acc + pipe.bias)[:32], places=pipe.shift - 48)
+        pipe.step(total=(pipe.acc + pipe.bias)[:32], places=pipe.shift - (56 - self.bits))
         negative = pipe.total[-1]
         word = ((pipe.total ^ negative.replicate(32)) + negative)[:32]
         if self.whole:
@@ -222,7 +225,7 @@ class Requantise(Component):
         pipe.step(rounded=round_mantissa(pipe.word),
                   **(down_by_bits(pipe.kept, pipe.above, self.shifts[:3]) if self.integers else {}))
 
-        round_and_clamp(pipe, integers=self.integers)
+        round_and_clamp(pipe, self.bits, integers=self.integers)
         assert pipe.depth == self.LATENCY
         m.d.comb += [
             self.o.valid.eq(pipe.valid),

@@ -1,11 +1,11 @@
 """The sums of the tiles in flight, and those that post-processing has not read yet."""
 
-from amaranth import Cat, Const, Module, Mux, Shape, Signal, Value
+from amaranth import Cat, Const, Module, Shape, Signal, Value
 from amaranth.lib.data import ArrayLayout
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
-from tilewright.rtl.array.lane import DEPTH, PairSlot, Slot
+from tilewright.rtl.array.lane import DEPTH, AnySlot, sum_before
 
 __all__ = ["Accumulators", "SlotStages"]
 
@@ -18,12 +18,12 @@ class SlotStages:
     m : Module
         Gets the registers.
     valid : Value
-    slot : Slot or PairSlot
+    slot : AnySlot
     count : int
         Stages behind the first.
     """
 
-    def __init__(self, m: Module, valid: Value, slot: Slot | PairSlot, count: int) -> None:
+    def __init__(self, m: Module, valid: Value, slot: AnySlot, count: int) -> None:
         self.valid, self.slots = [valid], [slot]
         for number in range(1, count + 1):
             self.valid.append(Signal(name=f"valid_{number}"))
@@ -47,18 +47,20 @@ class Accumulators(Component):
     ----------
     tiles : int
         Tiles in flight.
-    count : int
-        Sums of a tile.
-    value, total : Shape
-        Of what is added, and of the sums.
+    slot : type
+        What goes with them; with two channels one that tells them apart.
+    values : ArrayLayout
+        Of what is added to the sums of a tile.
+    total : Shape
+        Of these.
     channels : int
         1, or 2.
 
     Members
     -------
     valid : ``In(1)``
-    slot : ``In(Slot)``, or with two channels ``In(PairSlot)``
-    values : ``In(ArrayLayout(value, count))``
+    slot : ``In(slot)``
+    values : ``In(values)``
     complete : ``Out(1)``
         High in the cycle in which a group's sums can first be read.
     address : ``In(4)``
@@ -66,16 +68,16 @@ class Accumulators(Component):
     sums : ``Out(ArrayLayout(total, count))``, or with two channels an array of both
     """
 
-    def __init__(self, tiles: int, count: int, value: Shape, total: Shape, channels: int = 1) -> None:
+    def __init__(self, tiles: int, slot: type[AnySlot], values: ArrayLayout, total: Shape, channels: int = 1) -> None:
         self.tile_bits = (tiles - 1).bit_length()
         self.channels = channels
+        self.count = count = values.length
         sums = ArrayLayout(total, count)
-        self.count = count
         self.total = total
         super().__init__({
             "valid": In(1),
-            "slot": In(Slot if channels == 1 else PairSlot),
-            "values": In(ArrayLayout(value, count)),
+            "slot": In(slot),
+            "values": In(values),
             "complete": Out(1),
             "address": In(4),
             "sums": Out(sums if channels == 1 else ArrayLayout(sums, channels)),
@@ -99,7 +101,7 @@ class Accumulators(Component):
             total = Signal(self.total, name=f"total_{k}")
             m.d.comb += [
                 old.addr.eq(place),
-                total.eq(Mux(slot.clear, 0, old.data) + self.values[k]),
+                total.eq(sum_before(slot, old.data) + self.values[k]),
                 new.addr.eq(place),
                 new.data.eq(total),
                 new.en.eq(present & ~slot.finish),

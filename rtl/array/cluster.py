@@ -7,9 +7,9 @@ from amaranth.lib.wiring import Component, In, Out, connect, flipped
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import DATA, VALUE, WeightTransform
 from tilewright.rtl.array.inner_lane import InnerLane
-from tilewright.rtl.array.lane import SUM, Lane, Slot
+from tilewright.rtl.array.lane import SUM, Lane, slot_of
 from tilewright.rtl.array.plain_lane import PlainLane
-from tilewright.rtl.array.winograd_inner_lane import PAIRS, WIDE_SUM, WinogradInnerLane
+from tilewright.rtl.array.winograd_inner_lane import WIDE_SUM, WinogradInnerLane, pairs_of
 from tilewright.rtl.buffers.weight_buffer import WeightBuffer, fetch_layout, weight_write_signature
 from tilewright.rtl.stream.stages import flow
 
@@ -36,7 +36,7 @@ class Cluster(Component):
     weight_write : ``In(weight_write_signature(machine))``
     fetch : ``In(flow(fetch_layout(machine)))``
     i : ``In(flow(...))``
-        ``v`` (16 values, without transforms int8), ``slot`` (`Slot`); with pairs of channels `PAIRS`.
+        ``v`` (16 values, without transforms int8), ``slot``; with pairs of channels `pairs_of` it.
     complete : ``Out(1)``
         The finished sums of a tile group can be read in every lane.
     sums_address : ``In(4)``
@@ -51,11 +51,11 @@ class Cluster(Component):
         self.fetch_to_slot = WeightBuffer.LATENCY + (WeightTransform.LATENCY if machine.winograd else 0)
         pixels, data = (4, DATA) if machine.winograd else (1, VALUE)
         total = WIDE_SUM if machine.pairs_channels else SUM
-        slots = flow(StructLayout({"v": ArrayLayout(data, 16), "slot": Slot}))
+        slots = flow(StructLayout({"v": ArrayLayout(data, 16), "slot": slot_of(machine)}))
         super().__init__({
             "weight_write": In(weight_write_signature(machine)),
             "fetch": In(flow(fetch_layout(machine))),
-            "i": In(PAIRS if machine.pairs_channels else slots),
+            "i": In(pairs_of(slot_of(machine)) if machine.pairs_channels else slots),
             "complete": Out(1),
             "sums_address": In(4),
             "sums": Out(ArrayLayout(ArrayLayout(total, pixels), machine.lanes_per_cluster)),
@@ -79,7 +79,7 @@ class Cluster(Component):
         width = len(Value.cast(self.sums)) // self.machine.fetch_slots
         source = flipped(self.i)
         for number in range(self.machine.fetch_slots):
-            m.submodules[f"lane_{number}"] = lane = kind(self.machine.tiles)
+            m.submodules[f"lane_{number}"] = lane = kind(self.machine.tiles, slot_of(self.machine))
             connect(m, source, lane.i)
             m.d.comb += [
                 lane.u.eq(u),

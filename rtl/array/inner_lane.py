@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from amaranth import Module, Signal, Value, signed
 from amaranth.lib.data import ArrayLayout, StructLayout
-from amaranth.lib.wiring import Component, In, Out
+from amaranth.lib.wiring import Component, In, Out, Signature
 
 from tilewright.isa.machine import TILE_BYTES
 from tilewright.rtl.arithmetic.winograd import VALUE
 from tilewright.rtl.array.accumulators import Accumulators, SlotStages
-from tilewright.rtl.array.lane import SUM, Slot
+from tilewright.rtl.array.lane import SUM, AnySlot, Slot
 from tilewright.rtl.array.pair_multipliers import RUN, PairMultipliers, PairProducts
 from tilewright.rtl.stream.stages import flow
 
@@ -18,7 +18,11 @@ __all__ = ["CHANNELS", "InnerLane", "RunXiLane"]
 CHANNELS = 2
 """Output channels of a lane: 16 multipliers make the 32 products of a run of 16 bytes with the weights of two."""
 
-_RUN = flow(StructLayout({"v": ArrayLayout(VALUE, TILE_BYTES), "slot": Slot}))
+
+
+def _run(slot: type[AnySlot]) -> Signature:
+    """Return a run with its slot."""
+    return flow(StructLayout({"v": ArrayLayout(VALUE, TILE_BYTES), "slot": slot}))
 
 
 class InnerLane(Component):
@@ -34,11 +38,13 @@ class InnerLane(Component):
     ----------
     tiles : int
         Tiles in flight.
+    slot : type
+        What goes with them.
 
     Members
     -------
     i, o : ``flow(...)``
-        ``v`` (16 int8), ``slot`` (`Slot`).
+        ``v`` (16 int8), ``slot``.
     u : ``In(ArrayLayout(ArrayLayout(signed(8), 16), 2))``
         Weights, by channel.
     complete : ``Out(1)``
@@ -49,11 +55,11 @@ class InnerLane(Component):
 
     LATENCY = PairMultipliers.LATENCY + 2
 
-    def __init__(self, tiles: int) -> None:
-        self.tiles = tiles
+    def __init__(self, tiles: int, slot: type[AnySlot] = Slot) -> None:
+        self.tiles, self.slot = tiles, slot
         super().__init__({
-            "i": In(_RUN),
-            "o": Out(_RUN),
+            "i": In(_run(slot)),
+            "o": Out(_run(slot)),
             "u": In(ArrayLayout(ArrayLayout(VALUE, TILE_BYTES), CHANNELS)),
             "complete": Out(1),
             "sums_address": In(4),
@@ -103,11 +109,13 @@ class RunXiLane(Component):
     ----------
     tiles : int
         Tiles in flight.
+    slot : type
+        What goes with them.
 
     Members
     -------
     i : ``flow(...)``
-        ``v`` (16 int8), ``slot`` (`Slot`).
+        ``v`` (16 int8), ``slot``.
     complete : ``Out(1)``
     sums_address : ``In(4)``
     sums : ``Out(ArrayLayout(signed(32), 1))``
@@ -115,10 +123,10 @@ class RunXiLane(Component):
 
     LATENCY = PairProducts.LATENCY + 2
 
-    def __init__(self, tiles: int) -> None:
-        self.tiles = tiles
+    def __init__(self, tiles: int, slot: type[AnySlot] = Slot) -> None:
+        self.tiles, self.slot = tiles, slot
         super().__init__({
-            "i": In(_RUN),
+            "i": In(_run(slot)),
             "complete": Out(1),
             "sums_address": In(4),
             "sums": Out(ArrayLayout(SUM, 1)),
@@ -155,7 +163,8 @@ def _dot(m: Module, name: str, products: Sequence[Value], stages: SlotStages, st
 
 def _accumulate(m: Module, lane: InnerLane | RunXiLane, dots: Sequence[Signal], stages: SlotStages) -> None:
     """Add the dot products to the tile's sums, which leave through the lane's members."""
-    m.submodules.sums = accumulators = Accumulators(lane.tiles, len(dots), dots[0].shape(), SUM)
+    m.submodules.sums = accumulators = Accumulators(
+        lane.tiles, lane.slot, ArrayLayout(dots[0].shape(), len(dots)), SUM)
     m.d.comb += [
         accumulators.valid.eq(stages.valid[-1]),
         accumulators.slot.eq(stages.slots[-1]),

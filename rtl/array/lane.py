@@ -9,7 +9,19 @@ from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.winograd import DATA, PRODUCT, WEIGHT, InverseTransform
 from tilewright.rtl.stream.stages import flow
 
-__all__ = ["DEPTH", "SUM", "Lane", "Multipliers", "PairSlot", "Slot", "slot_of"]
+__all__ = [
+    "DEPTH",
+    "SUM",
+    "AnySlot",
+    "Lane",
+    "Multipliers",
+    "PairSlot",
+    "Slot",
+    "WordPairSlot",
+    "WordSlot",
+    "slot_of",
+    "sum_before",
+]
 
 SUM = signed(32)
 DEPTH = 16
@@ -72,9 +84,54 @@ class PairSlot(Struct):
     arrives: 1
 
 
-def slot_of(machine: Machine) -> type[Slot] | type[PairSlot]:
+class WordSlot(Struct):
+    """A `Slot` of an array that sums up words of 16 bits.
+
+    ``shift``: first step of a tile group's plane of lower bytes, to which 256 times the sums before are added.
+    """
+
+    present: 1
+    tile: 2
+    load: 1
+    clear: 1
+    finish: 1
+    complete: 1
+    dot: 1
+    shift: 1
+
+
+class WordPairSlot(Struct):
+    """A `PairSlot` of such an array, with the ``shift`` of its product."""
+
+    present: 1
+    tile: 2
+    load: 1
+    clear: 1
+    finish: 1
+    complete: 1
+    dot: 1
+    second: 1
+    arrives: 1
+    shift: 1
+
+
+AnySlot = Slot | PairSlot | WordSlot | WordPairSlot
+"""A slot of any array."""
+
+
+def slot_of(machine: Machine) -> type[AnySlot]:
     """Return the slot of the array of ``machine``."""
+    if machine.wide_words:
+        return WordPairSlot if machine.pairs_channels else WordSlot
     return PairSlot if machine.pairs_channels else Slot
+
+
+def sum_before(slot: AnySlot, kept: Value) -> Value:
+    """Return the sum to which a slot's product is added, of the one that is kept: none in a tile group's first step."""
+    if isinstance(slot, WordSlot | WordPairSlot):
+        shifted = (kept << 8)[:len(kept)].as_signed()
+        return Mux(slot.clear, 0, Mux(slot.shift, shifted, kept))
+    return Mux(slot.clear, 0, kept)
 
 
 class Multipliers(Component):
@@ -129,11 +186,13 @@ class Lane(Component):
     ----------
     tiles : int
         Tiles in flight.
+    slot : type
+        What goes with them.
 
     Members
     -------
     i, o : ``flow(...)``
-        ``v`` (16 values), ``slot`` (`Slot`).
+        ``v`` (16 values), ``slot``.
     u : ``In(ArrayLayout(signed(12), 16))``
         Weights.
     complete : ``Out(1)``
@@ -144,9 +203,10 @@ class Lane(Component):
 
     LATENCY = Multipliers.LATENCY + InverseTransform.LATENCY
 
-    def __init__(self, tiles: int) -> None:
+    def __init__(self, tiles: int, slot: type[AnySlot] = Slot) -> None:
         self.tile_bits = (tiles - 1).bit_length()
-        passed = flow(StructLayout({"v": ArrayLayout(DATA, 16), "slot": Slot}))
+        self.slot = slot
+        passed = flow(StructLayout({"v": ArrayLayout(DATA, 16), "slot": slot}))
         super().__init__({
             "i": In(passed),
             "o": Out(passed),
@@ -182,7 +242,7 @@ class Lane(Component):
         stages = [_Stage(self.i.valid, self.i.payload.slot)]
         for number in range(1, self.LATENCY + 1):
             before = stages[-1]
-            stage = _Stage(Signal(name=f"valid_{number}"), Signal(Slot, name=f"slot_{number}", reset_less=True))
+            stage = _Stage(Signal(name=f"valid_{number}"), Signal(self.slot, name=f"slot_{number}", reset_less=True))
             m.d.sync += stage.valid.eq(before.valid)
             with m.If(before.valid):
                 m.d.sync += stage.slot.eq(before.slot)
@@ -205,7 +265,7 @@ class Lane(Component):
             total = Signal(SUM, name=f"total_{k}")
             m.d.comb += [
                 old.addr.eq(slot.tile),
-                total.eq(Mux(slot.clear, 0, old.data) + y[k]),
+                total.eq(sum_before(slot, old.data) + y[k]),
                 new.addr.eq(slot.tile),
                 new.data.eq(total),
                 new.en.eq(stage.present & ~slot.finish),
@@ -220,7 +280,7 @@ class Lane(Component):
 class _Stage:
     """A slot in one stage of the lane."""
 
-    def __init__(self, valid: Value, slot: Slot) -> None:
+    def __init__(self, valid: Value, slot: AnySlot) -> None:
         self.valid = valid
         self.slot = slot
 

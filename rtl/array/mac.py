@@ -164,13 +164,13 @@ class MacUnit(Component):
         xi: RunXiLane | TileXiLane | None = None
         source = {"v": data, "slot": slot}
         if self.machine.pairs_channels:
-            m.submodules.patches = pairs = PatchPairs(self.machine.tiles)
-            m.submodules.xi = xi = TileXiLane(self.machine.tiles)
+            m.submodules.patches = pairs = PatchPairs(self.machine.tiles, slot_of(self.machine))
+            m.submodules.xi = xi = TileXiLane(self.machine.tiles, slot_of(self.machine))
             m.d.comb += [pairs.i.valid.eq(valid), pairs.i.payload.v.eq(data), pairs.i.payload.slot.eq(slot)]
             valid, delay = pairs.o.valid, delay + pairs.LATENCY
             source = {name: pairs.o.payload[name] for name in ("even", "odd", "slot")}
         elif self.machine.inner:
-            m.submodules.xi = xi = RunXiLane(self.machine.tiles)
+            m.submodules.xi = xi = RunXiLane(self.machine.tiles, slot_of(self.machine))
         if xi is not None:
             m.d.comb += [xi.i.valid.eq(valid), *(xi.i.payload[name].eq(each) for name, each in source.items())]
         fetch = Pipeline(m, sequencer.fetch.valid, prefix="fetch_", fetch=sequencer.fetch.payload)

@@ -6,9 +6,9 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.rtl.arithmetic.winograd import DATA
-from tilewright.rtl.array.lane import PairSlot
+from tilewright.rtl.array.lane import AnySlot, PairSlot
 from tilewright.rtl.array.pair_multipliers import TILE
-from tilewright.rtl.array.winograd_inner_lane import PAIRS
+from tilewright.rtl.array.winograd_inner_lane import pairs_of
 from tilewright.rtl.stream.stages import flow
 
 __all__ = ["PatchPairs"]
@@ -28,21 +28,23 @@ class PatchPairs(Component):
     ----------
     tiles : int
         Tiles in flight.
+    slot : type
+        What goes with them.
 
     Members
     -------
     i : ``In(flow(...))``
-        ``v`` (16 values of 10 bits), ``slot`` (`PairSlot`).
-    o : ``Out(PAIRS)``
+        ``v`` (16 values of 10 bits), ``slot``.
+    o : ``Out(pairs_of(slot))``
     """
 
     LATENCY = 1
 
-    def __init__(self, tiles: int) -> None:
-        self.tiles = tiles
+    def __init__(self, tiles: int, slot: type[AnySlot] = PairSlot) -> None:
+        self.tiles, self.slot = tiles, slot
         super().__init__({
-            "i": In(flow(StructLayout({"v": ArrayLayout(DATA, TILE.pairs), "slot": PairSlot}))),
-            "o": Out(PAIRS),
+            "i": In(flow(StructLayout({"v": ArrayLayout(DATA, TILE.pairs), "slot": slot}))),
+            "o": Out(pairs_of(slot)),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -57,7 +59,7 @@ class PatchPairs(Component):
             m.d.comb += [port.addr.eq(tile), port.data.eq(v), port.en.eq(comes & writes), before.addr.eq(tile)]
             kept.append(before.data)
         even, odd = (Signal(v.shape(), name=name, reset_less=True) for name in ("even_patch", "odd_patch"))
-        out = Signal(PairSlot, name="slot_register", reset_less=True)
+        out = Signal(self.slot, name="slot_register", reset_less=True)
         half = TILE.pairs // 2
         with m.If(self.i.valid & slot.present):
             for k in range(TILE.pairs):

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from amaranth import Cat, Module, Mux, Signal, Value, signed
+from amaranth import Cat, Module, Signal, Value, signed
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.isa.machine import TILE_BYTES
 from tilewright.rtl.arithmetic.winograd import VALUE
-from tilewright.rtl.array.lane import DEPTH, SUM, Slot
+from tilewright.rtl.array.lane import DEPTH, SUM, AnySlot, Slot, sum_before
 from tilewright.rtl.stream.stages import flow
 
 __all__ = ["PlainLane", "PlainMultipliers"]
@@ -56,11 +56,13 @@ class PlainLane(Component):
     ----------
     tiles : int
         Tiles in flight.
+    slot : type
+        What goes with them.
 
     Members
     -------
     i, o : ``flow(...)``
-        ``v`` (16 int8), ``slot`` (`Slot`).
+        ``v`` (16 int8), ``slot``.
     u : ``In(ArrayLayout(signed(8), 16))``
         Weights.
     complete : ``Out(1)``
@@ -70,9 +72,10 @@ class PlainLane(Component):
 
     LATENCY = PlainMultipliers.LATENCY + 2
 
-    def __init__(self, tiles: int) -> None:
+    def __init__(self, tiles: int, slot: type[AnySlot] = Slot) -> None:
         self.tile_bits = (tiles - 1).bit_length()
-        passed = flow(StructLayout({"v": ArrayLayout(VALUE, TILE_BYTES), "slot": Slot}))
+        self.slot = slot
+        passed = flow(StructLayout({"v": ArrayLayout(VALUE, TILE_BYTES), "slot": slot}))
         super().__init__({
             "i": In(passed),
             "o": Out(passed),
@@ -88,7 +91,7 @@ class PlainLane(Component):
         valid, slots = [self.i.valid], [self.i.payload.slot]
         for number in range(1, self.LATENCY + 1):
             valid.append(Signal(name=f"valid_{number}"))
-            slots.append(Signal(Slot, name=f"slot_{number}", reset_less=True))
+            slots.append(Signal(self.slot, name=f"slot_{number}", reset_less=True))
             m.d.sync += valid[number].eq(valid[number - 1])
             with m.If(valid[number - 1]):
                 m.d.sync += slots[number].eq(slots[number - 1])
@@ -113,7 +116,7 @@ class PlainLane(Component):
         self._accumulate(m, slots[-1], valid[-1], dot)
         return m
 
-    def _accumulate(self, m: Module, slot: Slot, valid: Value, dot: Value) -> None:
+    def _accumulate(self, m: Module, slot: AnySlot, valid: Value, dot: Value) -> None:
         """Add ``dot`` to the tile's sum; finished sums go to the other memory, where they can be read."""
         group = Signal(4 - self.tile_bits)
         complete = valid & slot.complete
@@ -127,7 +130,7 @@ class PlainLane(Component):
         total = Signal(SUM, name="total_0")
         m.d.comb += [
             old.addr.eq(slot.tile),
-            total.eq(Mux(slot.clear, 0, old.data) + dot),
+            total.eq(sum_before(slot, old.data) + dot),
             new.addr.eq(slot.tile),
             new.data.eq(total),
             new.en.eq(valid & slot.present & ~slot.finish),

@@ -14,6 +14,7 @@ from tilewright.rtl.array.sequencer_state import (
     MacSettings,
     PairStep,
     PendingRun,
+    PlaneTurns,
     without_old_sums,
 )
 from tilewright.rtl.array.tile_walker import TileGroup, TileWalker
@@ -125,6 +126,7 @@ class Sequencer(Component):
         pending, settings = self._take_commands(m, walker, begin)
         ready = self._wait(m, pending, begin)
         run = self._run(m, pending, settings, begin)
+        self._planes = PlaneTurns(self.machine)
         pairs = PairStep(pending.winograd) if self.machine.pairs_channels else None
         drained = self._drained(m, begin & ~pending.run.hold)
         loops, step = self._walk(m, walker, run, settings, active, begin, pairs, drained)
@@ -136,7 +138,7 @@ class Sequencer(Component):
         turns = ChannelTurns(self.machine) if self.machine.takes_channel_kernels else None
         if turns is not None:
             turns.walk(m, pending, step, begin, pairs)
-        offset = loops.offset(m, run, step, begin)
+        offset = loops.offset(m, run, step, begin, self._planes)
         pointer = self._pointer(m, pending, run, step, begin, pairs, turns)
         leaves = self._issue(m, walker, run, step, offset, pointer, pairs, turns)
         m.d.comb += self.busy.eq(active | pending.valid | leaves)
@@ -150,7 +152,7 @@ class Sequencer(Component):
         The settings stay as they are until the run command has begun.
         """
         command = self.commands.payload
-        settings, pending = MacSettings(), PendingRun()
+        settings, pending = MacSettings(self.machine), PendingRun()
         take = self.commands.valid & ~pending.valid
         is_setting = settings.keep(m, command, take)
         tiles, run = views(command, "conv", "run")
@@ -237,7 +239,7 @@ class Sequencer(Component):
         loops, step = KernelLoops(), KernelStep(self.machine.lane_runs)
         group = walker.group
         # Whether the end of this step would end the command is known before whether it ends.
-        there, in_last = walker.group_valid, step.last & group.ends_command
+        there, in_last = walker.group_valid, self._planes.in_end(step.last & group.ends_command)
         on_last = step.slot == group.last_slot
         if pairs is not None:
             there = there | pairs.flushing
@@ -248,15 +250,16 @@ class Sequencer(Component):
         m.d.comb += [
             step.last.eq(loops.last),
             # The sums leave in a group's last step; the array cannot wait in the middle of it.
-            step.blocked.eq(walker.group_valid & step.last & (step.slot == 0) & full & ~run.hold),
+            step.blocked.eq(self._planes.in_end(walker.group_valid & step.last & (step.slot == 0) & full & ~run.hold)),
             step.go.eq(active & there & ~step.blocked),
             step.ends.eq(ends & on_last),
             step.ends_group.eq(step.ends & step.last),
-            step.ends_lanes.eq(step.ends_group & group.ends_lanes),
+            step.ends_lanes.eq(self._planes.in_end(step.ends_group & group.ends_lanes)),
             step.ends_command.eq(step.ends & in_last),
             walker.slot.eq(step.slot),
-            walker.group_done.eq(step.ends_group),
+            walker.group_done.eq(self._planes.in_end(step.ends_group)),
         ]
+        self._planes.walk(m, settings, step, begin)
         with m.If(step.go):
             m.d.sync += step.slot.eq(Mux(step.ends, 0, step.slot + 1))
         with m.If(begin):
@@ -274,7 +277,7 @@ class Sequencer(Component):
         # Slots count up, so the longer of the two is at its end where both are, or would be.
         on_last = (left.due & pairs.flushing | (step.slot >= group.last_slot)) & (
             ~left.due | (step.slot >= left.last_slot))
-        follows = step.last & group.ends_command
+        follows = self._planes.in_end(step.last & group.ends_command)
         with m.If(begin):
             m.d.sync += [pairs.odd.eq(0), pairs.first.eq(1), pairs.flushing.eq(0), left.due.eq(0)]
         with m.Elif(step.ends & run.winograd):
@@ -284,10 +287,11 @@ class Sequencer(Component):
                     pairs.first.eq(step.last),
                     left.last_tile.eq(group.last_tile),
                     left.last_slot.eq(group.last_slot),
-                    left.first.eq(pairs.first), left.clear.eq(pairs.first & ~run.accumulate),
-                    left.finish.eq(step.last & ~run.hold),
+                    left.first.eq(pairs.first), left.clear.eq(self._planes.clears(pairs.first, run)),
+                    left.finish.eq(self._planes.in_end(step.last & ~run.hold)),
                     left.ends_group.eq(step.last),
-                    left.ends_lanes.eq(step.last & group.ends_lanes),
+                    left.ends_lanes.eq(self._planes.in_end(step.last & group.ends_lanes)),
+                    *self._planes.shifts(self._planes.left_shift, pairs.first),
                 ]
         return on_last, Mux(run.winograd, pairs.flushing, follows)
 
@@ -300,7 +304,7 @@ class Sequencer(Component):
         full = Signal(name="full")                                      # ``taken`` are as many as there may be
         nearly = Signal(name="nearly_full", init=int(groups == 1))      # or one less
         m.d.sync += [
-            took.eq(step.go & step.last & (step.slot == 0) & ~run.hold),
+            took.eq(self._planes.in_end(step.go & step.last & (step.slot == 0) & ~run.hold)),
             # What comes late only selects.
             full.eq(Mux(done, Mux(took, taken >= groups, taken > groups),
                         Mux(took, taken >= groups - 1, taken >= groups))),
@@ -371,13 +375,14 @@ class Sequencer(Component):
         """Send the slot on its way, with its tile, weights and what the lanes must do; return whether one leaves."""
         info = Signal(slot_of(self.machine))
         fetches, fresh = step.slot < self.machine.fetch_slots, step.first & (step.slot == 0)
+        planes = self._planes
         m.d.comb += [
             info.present.eq(step.slot <= walker.group.last_tile),
-            info.tile.eq(step.slot),
-            info.load.eq(step.slot == 0),
-            info.clear.eq(step.first & ~run.accumulate),
-            info.finish.eq(step.last & ~run.hold),
-            info.complete.eq(step.ends_group & ~run.hold),
+            info.tile.eq(step.slot), info.load.eq(step.slot == 0),
+            info.clear.eq(planes.clears(step.first, run)),
+            info.finish.eq(planes.in_end(step.last & ~run.hold)),
+            info.complete.eq(planes.in_end(step.ends_group & ~run.hold)),
+            *planes.shifts(info, step.first),
             *([info.dot.eq(~run.winograd)] if self.machine.winograd else []),
         ]
         if pairs is not None:
@@ -386,14 +391,14 @@ class Sequencer(Component):
             fresh = pairs.first & pairs.odd & (step.slot == 0)
             m.d.comb += info.arrives.eq((step.slot <= walker.group.last_tile) & ~pairs.flushing)
             with m.If(run.winograd):
-                m.d.comb += [info.complete.eq(0), info.clear.eq(pairs.first & ~run.accumulate)]
+                m.d.comb += [info.complete.eq(0), info.clear.eq(planes.clears(pairs.first, run)),
+                             *planes.shifts(info, pairs.first)]
                 with m.If(~pairs.odd):
                     m.d.comb += [
-                        info.second.eq(1),
-                        info.present.eq(left.due & (step.slot <= left.last_tile)),
+                        info.second.eq(1), info.present.eq(left.due & (step.slot <= left.last_tile)),
                         info.load.eq((step.slot == 0) & left.due),
-                        info.clear.eq(left.clear),
-                        info.finish.eq(left.finish),
+                        *(info[name].eq(left[name]) for name in ("clear", "finish")),
+                        *([info.shift.eq(planes.left_shift)] if planes.there else []),
                         info.complete.eq(step.ends & left.due & left.finish),
                     ]
         pipe = Pipeline(

@@ -9,7 +9,7 @@ from tilewright.rtl.array.tile_walker import LoopCounter
 from tilewright.rtl.stream.commands import Command, is_command, operands
 
 __all__ = ["ArrayRun", "ChannelTurns", "KernelLoops", "KernelStep", "MacSettings", "PairStep", "PendingRun",
-           "SecondChannels", "without_old_sums"]
+           "PlaneTurns", "SecondChannels", "without_old_sums"]
 
 MOST_TILES = LIMITS["tiles"][1]
 
@@ -35,18 +35,20 @@ class MacSettings:
 
     VARIANTS = ("set_shape", "set_tile_step", "set_kernel_step", "set_group_step")
 
-    def __init__(self) -> None:
+    def __init__(self, machine: Machine) -> None:
+        variants = (*self.VARIANTS, *(("set_planes",) if machine.wide_words else ()))
         self._kept = {variant: tuple(
             self._register(variant, operand, layout)
             for operand, layout in zip(("rs1", "rs2"), operands("conv", variant), strict=True))
-            for variant in self.VARIANTS}
-        (shape, kernel), (tile_x, tile_y), (kernel_x, kernel_y), (group, _) = self._kept.values()
+            for variant in variants}
+        (shape, kernel), (tile_x, tile_y), (kernel_x, kernel_y), (group, _), *planes = self._kept.values()
         self.tiles_x, self.runs = shape.tiles_x, shape.runs
         self.kernel_x, self.kernel_y = kernel.kernel_x, kernel.kernel_y
         self.x_step, self.y_step = tile_x.x_step, tile_y.y_step
         self.kernel_x_step, self.pair_words = kernel_x.kernel_x_step, kernel_x.pair_words
         self.kernel_y_step = kernel_y.kernel_y_step
         self.group_step = group.group_step
+        self.plane_step = planes[0][0].plane_step if planes else Const(0)
 
     @staticmethod
     def _register(variant: str, operand: str, layout: Layout) -> View:
@@ -144,6 +146,51 @@ class PairStep:
         self.left = Signal(SecondChannels, name="second_channels")
 
 
+class PlaneTurns:
+    """Which plane of words of 16 bits a tile group's turn is about: with the second the group's sums are complete.
+
+    ``there``: the machine has such words. ``lower``: the plane is the second. ``again``: it is the first of two, and
+    the same tile group follows. ``left_shift``: the product that is left to the next step, of a second output channel,
+    is the first of the second plane.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.there = machine.wide_words
+        self.step = Signal(20, name="plane_step", reset_less=True)
+        self.two = Signal(name="two_planes")
+        self.lower = Signal(name="lower_plane")
+        self.left_shift = Signal(name="left_shift")
+        self.again = Signal(name="plane_again")
+
+    def walk(self, m: Module, settings: MacSettings, step: KernelStep, begin: Value) -> None:
+        """Begin with a run, and go on with each turn over a tile group."""
+        if not self.there:
+            return
+        m.d.comb += self.again.eq(self.two & ~self.lower)
+        with m.If(begin):
+            m.d.sync += [self.step.eq(settings.plane_step), self.two.eq(settings.plane_step.any()), self.lower.eq(0)]
+        with m.Elif(step.ends & step.last):
+            m.d.sync += self.lower.eq(self.again)
+
+    def in_end(self, value: Value) -> Value:
+        """Return ``value``, which tells of a tile group's end, where that is not followed by its second plane."""
+        return value & ~self.again if self.there else value
+
+    def clears(self, first: Value, run: ArrayRun) -> Value:
+        """Return whether a tile group's ``first`` step begins its sums: not if held ones, or a plane, are there."""
+        clears = first & ~run.accumulate
+        return clears & ~self.lower if self.there else clears
+
+    def shifts(self, target: View | Signal, first: Value) -> list[object]:
+        """Return the assignment that the sums before a tile group's ``first`` step of its second plane count 256 times.
+
+        ``target`` is a slot, or what is left for one.
+        """
+        if not self.there:
+            return []
+        return [(target.shift if isinstance(target, View) else target).eq(first & self.lower)]
+
+
 class ChannelTurns:
     """Whose turn it is in a run by channel, in which each step has weights for what one fetch serves, and zeros else.
 
@@ -189,8 +236,8 @@ class KernelLoops:
                 self.rows.load(m, settings.kernel_y))
         m.d.sync += self.last.eq(Cat(once).all())
 
-    def offset(self, m: Module, run: ArrayRun, step: KernelStep, begin: Value) -> Signal:
-        """Return the byte offset of the step from a tile's address: lane group, kernel row, column and run."""
+    def offset(self, m: Module, run: ArrayRun, step: KernelStep, begin: Value, planes: PlaneTurns) -> Signal:
+        """Return the byte offset of the step from a tile's address: lane group, plane, kernel row, column and run."""
         offset, column, row, lanes = (Signal(20, name=name, reset_less=True) for name in (
             "offset", "column_offset", "row_offset", "lanes_offset"))
         base, by, target = Signal(20), Signal(20), Signal(20)
@@ -201,7 +248,8 @@ class KernelLoops:
         with m.Elif(~self.rows.last):
             m.d.comb += [base.eq(row), by.eq(run.kernel_y_step)]
         with m.Else():
-            m.d.comb += [base.eq(lanes), by.eq(Mux(step.ends_lanes, run.group_step, 0))]
+            ends = Mux(step.ends_lanes, run.group_step, 0)
+            m.d.comb += [base.eq(lanes), by.eq(Mux(planes.again, planes.step, ends) if planes.there else ends)]
         m.d.comb += target.eq(base + by)
         with m.If(begin):
             m.d.sync += [offset.eq(0), column.eq(0), row.eq(0), lanes.eq(0)]
@@ -211,7 +259,7 @@ class KernelLoops:
                 m.d.sync += column.eq(target)
                 with m.If(self.columns.last):
                     m.d.sync += row.eq(target)
-                    with m.If(self.rows.last):
+                    with m.If(planes.in_end(self.rows.last)):
                         m.d.sync += lanes.eq(target)
         return offset
 

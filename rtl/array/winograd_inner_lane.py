@@ -16,14 +16,15 @@ from collections.abc import Sequence
 
 from amaranth import Module, Mux, Shape, Signal, Value, signed
 from amaranth.lib.data import ArrayLayout, StructLayout
-from amaranth.lib.wiring import Component, In, Out
+from amaranth.lib.wiring import Component, In, Out, Signature
 
 from tilewright.rtl.array.accumulators import Accumulators, SlotStages
-from tilewright.rtl.array.lane import PairSlot
+from tilewright.rtl.array.lane import AnySlot, PairSlot, Slot
 from tilewright.rtl.array.pair_multipliers import TILE, PairMultipliers, PairProducts, signed_within
 from tilewright.rtl.stream.stages import Pipeline, flow
 
-__all__ = ["ETA_BOUND", "PAIRS", "WIDE_SUM", "XI_BOUND", "PairInverseTransform", "TileXiLane", "WinogradInnerLane"]
+__all__ = ["ETA_BOUND", "WIDE_SUM", "XI_BOUND", "PairInverseTransform", "TileXiLane", "WinogradInnerLane",
+           "pairs_of"]
 
 WIDE_SUM = signed(34)
 """A sum of four times a pixel, and of eta: two bits above the 32 that count, see `isa.semantics.inner_product`."""
@@ -35,11 +36,14 @@ _PIXEL = signed_within(2 * 4 * 9 * 128 * 128 + XI_BOUND + ETA_BOUND)
 _XI = signed_within(XI_BOUND)
 
 _VALUES = ArrayLayout(TILE.data, TILE.pairs)
-PAIRS = flow(StructLayout({"even": _VALUES, "slot": PairSlot, "odd": _VALUES}))
-"""A slot with its two transformed patches, or with the pairs of its run twice.
 
-Not side by side: Amaranth would make one port of two where they go to the multipliers, which synthesis exchanges.
-"""
+
+def pairs_of(slot: type[AnySlot]) -> Signature:
+    """Return a slot with its two transformed patches, or with the pairs of its run twice.
+
+    Not side by side: Amaranth would make one port of two where they go to the multipliers, which synthesis exchanges.
+    """
+    return flow(StructLayout({"even": _VALUES, "slot": slot, "odd": _VALUES}))
 
 
 class PairInverseTransform(Component):
@@ -102,11 +106,13 @@ class WinogradInnerLane(Component):
     ----------
     tiles : int
         Tiles in flight.
+    slot : type
+        What goes with them.
 
     Members
     -------
     i, o : ``flow(...)``
-        ``even``, ``odd`` (16 values of 10 bits each), ``slot`` (`PairSlot`).
+        ``even``, ``odd`` (16 values of 10 bits each), ``slot``.
     u : ``In(StructLayout(...))``
         Weights ``even``, ``odd`` (16 values of 12 bits each).
     complete : ``Out(1)``
@@ -117,12 +123,12 @@ class WinogradInnerLane(Component):
 
     LATENCY = PairMultipliers.LATENCY + PairInverseTransform.LATENCY
 
-    def __init__(self, tiles: int) -> None:
-        self.tiles = tiles
+    def __init__(self, tiles: int, slot: type[AnySlot] = PairSlot) -> None:
+        self.tiles, self.slot = tiles, slot
         weights = ArrayLayout(TILE.weight, TILE.pairs)
         super().__init__({
-            "i": In(PAIRS),
-            "o": Out(PAIRS),
+            "i": In(pairs_of(slot)),
+            "o": Out(pairs_of(slot)),
             "u": In(StructLayout({"even": weights, "odd": weights})),
             "complete": Out(1),
             "sums_address": In(4),
@@ -161,11 +167,13 @@ class TileXiLane(Component):
     ----------
     tiles : int
         Tiles in flight.
+    slot : type
+        What goes with them.
 
     Members
     -------
     i : ``flow(...)``
-        ``even``, ``odd`` (16 values of 10 bits each), ``slot`` (`PairSlot`).
+        ``even``, ``odd`` (16 values of 10 bits each), ``slot``.
     complete : ``Out(1)``
     sums_address : ``In(4)``
     sums : ``Out(ArrayLayout(signed(34), 4))``
@@ -173,10 +181,10 @@ class TileXiLane(Component):
 
     LATENCY = PairProducts.LATENCY + PairInverseTransform.LATENCY
 
-    def __init__(self, tiles: int) -> None:
-        self.tiles = tiles
+    def __init__(self, tiles: int, slot: type[AnySlot] = PairSlot) -> None:
+        self.tiles, self.slot = tiles, slot
         super().__init__({
-            "i": In(PAIRS),
+            "i": In(pairs_of(slot)),
             "complete": Out(1),
             "sums_address": In(4),
             "sums": Out(ArrayLayout(WIDE_SUM, 4)),
@@ -185,7 +193,7 @@ class TileXiLane(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.products = multipliers = PairProducts(TILE)
-        first = Signal(PairSlot)
+        first = Signal(self.slot)
         m.d.comb += [first.eq(self.i.payload.slot), first.present.eq(self.i.payload.slot.present
                                                                      & ~self.i.payload.slot.second)]
         stages = SlotStages(m, self.i.valid, first, self.LATENCY)
@@ -205,7 +213,9 @@ def _transform_and_accumulate(m: Module, lane: WinogradInnerLane | TileXiLane,
     """Bring the products to the tile's sums, which leave through the lane's members."""
     m.submodules.inverse = inverse = PairInverseTransform(
         multipliers.products.shape().elem_shape, pixel)
-    m.submodules.sums = accumulators = Accumulators(lane.tiles, 4, pixel, WIDE_SUM, channels)
+    # Of one channel nobody asks which: a pair's slot begins as any other's.
+    slot = Slot if channels == 1 and lane.slot is PairSlot else lane.slot
+    m.submodules.sums = accumulators = Accumulators(lane.tiles, slot, ArrayLayout(pixel, 4), WIDE_SUM, channels)
     multiplied = multipliers.LATENCY
     m.d.comb += [
         inverse.i.valid.eq(stages.present(multiplied)),

@@ -73,7 +73,8 @@ def shares_parameters(machine: Machine) -> bool:
 def vector_layout(machine: Machine) -> StructLayout:
     """Return the layout of a step: its sums and their number, their channels, and the position of the pixel.
 
-    ``vector`` counts what is written of a lane group's pixel, where that may be more than a vector for each slice.
+    ``vector`` counts what is written of a lane group's pixel, where that may be more than a vector for each slice; of
+    words of 16 bits each slice is there twice, the second time for the plane of ``lower`` bytes.
     """
     slices = machine.lanes // machine.post_lanes
     place = place_layout(exact_log2(machine.result_bytes), pooling=machine.max_pooling)
@@ -82,6 +83,7 @@ def vector_layout(machine: Machine) -> StructLayout:
         "pixel": 2,
         "slice": range(slices),
         **({"vector": range(SUM_BYTES * slices)} if machine.whole_sums else {}),
+        **({"lower": 1} if machine.wide_words else {}),
         "group": range(machine.parameter_channels // machine.lanes),
         "count": range(machine.post_lanes + 1),
         "ends_tiles": 1,
@@ -131,13 +133,15 @@ class OutputWalker(Component):
         Taken only when idle.
     run_shared : In
         Operand ``shared`` of the same run, of machines with kernels by channel that take channels in pairs.
+    run_wide : In
+        Operand ``wide`` of the same run, of machines with words of 16 bits.
     output, pool : In
         Configuration; must not change from the cycle in which ``run`` is taken until the walk has ended.
     o : stream
         The vectors.
     axes : Out
         The windows along y and x, of the run whose vectors are at ``o`` or were last.
-    winograd, shared, residual, table, table_slot, table_first, whole, signals : Out
+    winograd, shared, residual, table, table_slot, table_first, whole, wide, signals : Out
         Of the same run.
     idle : Out
         No run is being walked.
@@ -150,6 +154,7 @@ class OutputWalker(Component):
         super().__init__({
             "run": In(stream.Signature(PostRun)),
             **({"run_shared": In(1), "shared": Out(1)} if shares_parameters(machine) else {}),
+            **({"run_wide": In(1), "wide": Out(1)} if machine.wide_words else {}),
             "output": In(OutputSteps),
             "pool": In(PoolingWindow),
             "o": Out(stream.Signature(vector_layout(machine))),
@@ -252,9 +257,16 @@ class OutputWalker(Component):
             m.next = "IDLE"
 
     def share(self, m: Module, head: View) -> None:
-        """Take from the command at the ``head`` of the queue whether its pixels share a bias."""
+        """Take from the command at the ``head`` of the queue whether its pixels share a bias, and words are wide."""
+        if self.machine.wide_words:
+            m.d.comb += self.run_wide.eq(views(head, "act", "run")[1].wide)
         if shares_parameters(self.machine):
             m.d.comb += self.run_shared.eq(views(head, "act", "run")[0].shared)
+
+    @property
+    def wide_kinds(self) -> tuple[list[Value], list[Value]]:
+        """Whether the results of the next run, and of the last, are words of 16 bits; nothing where none are."""
+        return ([self.run_wide], [self.wide]) if self.machine.wide_words else ([], [])
 
     @property
     def by_pixel(self) -> Value:
@@ -281,10 +293,12 @@ class OutputWalker(Component):
               if machine.value_tables and machine.residual_adder else []),
             *([self.whole.eq(run.whole)] if machine.whole_sums else []),
             *([self.shared.eq(self.run_shared)] if shares_parameters(machine) else []),
+            *([self.wide.eq(self.run_wide)] if machine.wide_words else []),
             self.signals.eq(run.signals),
             at.odd_width.eq(width[0]),
             at.odd_rows.eq(run.rows[0]),
-            tail.eq(self._last(run.whole, (run.channels - 1)[:lanes])),
+            tail.eq(self._last(run.whole, (run.channels - 1)[:lanes],
+                               self.run_wide if machine.wide_words else Const(0))),
             at.group.eq(run.parameter_base[lanes:]),
             Cat(at.tile, at.right, at.below).eq(0),
         ]
@@ -293,26 +307,46 @@ class OutputWalker(Component):
         """Count the vectors of a pixel's lane group; return its end, and the register of its last byte."""
         machine, o = self.machine, self.o
         lanes = exact_log2(machine.post_lanes)
-        tail = Signal(len(self._last(Const(1), Const(0, exact_log2(machine.lanes)))))
-        last = Mux(groups.last, tail, self._last(self.whole, Const(machine.lanes - 1, exact_log2(machine.lanes))))
+        wide = self.wide if machine.wide_words else Const(0)
+        tail = Signal(len(self._last(Const(1), Const(0, exact_log2(machine.lanes)), Const(0))))
+        whole_group = Const(machine.lanes - 1, exact_log2(machine.lanes))
+        last = Mux(groups.last, tail, self._last(self.whole, whole_group, wide))
         counter = Signal(len(tail) - lanes, name="vector")
         end = Signal()
         m.d.comb += [
             end.eq(counter == last[lanes:]),
-            o.payload.count.eq(Mux(end & groups.last, tail[:lanes] + 1, machine.post_lanes)),
+            o.payload.count.eq(Mux(self._in_last(counter, last[lanes:], end) & groups.last, tail[:lanes] + 1,
+                                   machine.post_lanes)),
             o.payload.slice.eq(counter),
         ]
         if machine.whole_sums:
             m.d.comb += o.payload.vector.eq(counter)
             with m.If(self.whole):
                 m.d.comb += o.payload.slice.eq(counter >> exact_log2(SUM_BYTES))
+        if machine.wide_words:
+            m.d.comb += o.payload.lower.eq(self.wide & counter[0])
+            with m.If(self.wide):
+                m.d.comb += o.payload.slice.eq(counter >> 1)
+                if machine.whole_sums:
+                    m.d.comb += o.payload.vector.eq(counter >> 1)
         if len(counter):
             with m.If(o.valid & o.ready):
                 m.d.sync += counter.eq(Mux(end, 0, counter + 1))
         return end, tail
 
-    def _last(self, whole: Value, lane: Value) -> Value:
-        """Return the number of the last byte that a lane group leaves, from that of its last lane."""
-        if not self.machine.whole_sums:
-            return lane
-        return Mux(whole, Cat(Const(SUM_BYTES - 1, exact_log2(SUM_BYTES)), lane), lane)
+    def _in_last(self, counter: Value, last: Value, end: Value) -> Value:
+        """Return whether the vector is one of the last slice: of words either of two."""
+        return end | (self.wide & ((counter | 1) == last)) if self.machine.wide_words else end
+
+    def _last(self, whole: Value, lane: Value, wide: Value) -> Value:
+        """Return the number of the last byte that a lane group leaves, from that of its last lane.
+
+        Of ``wide`` words a vector of upper bytes and one of lower bytes take turns.
+        """
+        last = lane
+        if self.machine.whole_sums:
+            last = Mux(whole, Cat(Const(SUM_BYTES - 1, exact_log2(SUM_BYTES)), lane), lane)
+        if not self.machine.wide_words:
+            return last
+        vector = exact_log2(self.machine.post_lanes)
+        return Mux(wide, Cat(lane[:vector], Const(1, 1), lane[vector:]), last)

@@ -1,16 +1,16 @@
 """Bias and scale of every output channel, read for all lanes of a vector at once."""
 
-from amaranth import Cat, Module, Signal
-from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth.lib.data import ArrayLayout, StructLayout, View
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import Component, In, Out
+from amaranth.lib.wiring import Component, In, Out, PureInterface
 from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.requantise import MANTISSA_BITS
-from tilewright.rtl.stream.stages import flow
+from tilewright.rtl.stream.stages import Pipeline, flow
 
-__all__ = ["CHANNEL", "ParameterBuffer"]
+__all__ = ["CHANNEL", "ParameterBuffer", "groups_since", "kept_writes", "parameter_group"]
 
 CHANNEL = StructLayout({"bias": 32, "mantissa": MANTISSA_BITS, "shift": 8})
 """The parameters of a channel as they lie in memory, little-endian."""
@@ -74,3 +74,29 @@ class ParameterBuffer(Component):
             m.d.sync += data.eq(read_port.data.word_select(place, vector))
         m.d.comb += Cat(self.data).eq(data)
         return m
+
+
+def kept_writes(m: Module, parameters: PureInterface, tables: PureInterface, target: PureInterface) -> Pipeline:
+    """Register what the load writes, as it comes from far: to the parameters, and to tables, which are returned."""
+    kept = [Pipeline(m, port.valid, prefix=f"{name}_", payload=port.payload)
+            for name, port in (("parameter_write", parameters), ("table_write", tables))]
+    for pipe in kept:
+        pipe.step()
+    parameter_write, table_write = kept
+    m.d.comb += [target.valid.eq(parameter_write.valid), target.payload.eq(parameter_write.payload)]
+    return table_write
+
+
+def groups_since(machine: Machine, first: Value, step: View, by_pixel: Value) -> Value:
+    """Return the number of a step's lane group, counted from ``first``."""
+    number: Value = (step.group - first)[:len(first)]
+    if machine.pairs_channels:
+        return Mux(by_pixel, number >> exact_log2(machine.channel_parameters), number)[:len(first)]
+    return number
+
+
+def parameter_group(machine: Machine, step: View, by_pixel: Value) -> Value:
+    """Return which parameters of a lane's are meant: with pairs of channels each pixel of a tile has its own."""
+    if not machine.pairs_channels:
+        return step.group
+    return (step.group | Mux(by_pixel, step.pixel, 0))[:len(step.group)]

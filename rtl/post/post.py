@@ -19,15 +19,24 @@ from amaranth.utils import exact_log2
 from tilewright.isa.counts import COUNTS
 from tilewright.isa.extension import stage_of
 from tilewright.isa.lacking import lacks
-from tilewright.isa.machine import SUM_BYTES, Machine
+from tilewright.isa.machine import SUM_BYTES, TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.requantise import Requantise
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 from tilewright.rtl.post.extension_stage import ExtensionStage, take_settings
 from tilewright.rtl.post.output_walker import OutputSteps, OutputWalker, PoolingWindow, vector_layout
-from tilewright.rtl.post.parameter_buffer import ParameterBuffer
+from tilewright.rtl.post.parameter_buffer import ParameterBuffer, groups_since, kept_writes, parameter_group
 from tilewright.rtl.post.pooling import MaxPoolUnit, WindowSteps
-from tilewright.rtl.post.post_settings import CLAMP, INTEGER_CLAMP, OFFSET, SCALE, assign, residual_settings
+from tilewright.rtl.post.post_settings import (
+    CLAMP,
+    INTEGER_CLAMP,
+    OFFSET,
+    SCALE,
+    WORDS,
+    assign,
+    chosen_clamp,
+    residual_settings,
+)
 from tilewright.rtl.post.requantise_stage import Arrived, requantise_sums
 from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.post.row_stage import RowStage
@@ -89,6 +98,7 @@ class PostUnit(Component):
     POOL_LATENCY = MaxPoolUnit.LATENCY - MaxPoolUnit.VALUE  # from there to the result buffer
     LATENCY = MacUnit.SUMS_LATENCY + VALUE_LATENCY + POOL_LATENCY  # `latency`, with the sums of `MacUnit`
     RESIDUAL_LATENCY = MacUnit.SUMS_LATENCY + VALUE_LATENCY + ResidualStage.LATENCY  # likewise, less ``interval``
+    PLANE_STAGE = 2  # of a slot, in which the place of the lower bytes of words is added to its address
     DRAIN_LATENCY = 1  # from taking a run to ``drain_begins``
     SIGNAL_LATENCY = 1  # from a vector's bytes handed to the buffer to a run's signals
     STORE_READ_LATENCY = ResultBuffer.READ_LATENCY
@@ -107,6 +117,7 @@ class PostUnit(Component):
         self.residual_latency = self.value_latency + ResidualStage.LATENCY + self.interval
         request = StructLayout({"tile": 2, "pixel": 2, "slice": range(machine.lanes // machine.post_lanes),
                                 "winograd": 1})
+        self._words = Signal(WORDS, name="words") if machine.wide_words else None
         self._buffer, self._parameters = ResultBuffer(machine), ParameterBuffer(machine)
         self._tables = ValueTables(machine) if machine.value_tables else None
         extension = stage_of(machine)
@@ -139,8 +150,7 @@ class PostUnit(Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        m = Module()
-        machine = self.machine
+        m, machine = Module(), self.machine
         m.submodules.walker = walker = OutputWalker(machine)
         m.submodules.windows = windows = WindowSteps(machine)
         m.submodules.parameters = parameters = self._parameters
@@ -153,7 +163,7 @@ class PostUnit(Component):
         walking = self._connect_walk(m, walker, windows)
         for name in ("residual_write", "store_read", "store_data"):
             connect(m, flipped(getattr(self, name)), getattr(buffer, name))
-        table_write = self._keep_writes(m)
+        table_write = kept_writes(m, self.parameter_write, self.table_write, parameters.write)
 
         in_flight = Signal(range(self.residual_latency + self.TABLE_LATENCY + 2))
         drained, finished = Signal(init=1), Signal()  # drained: nothing is in flight
@@ -166,7 +176,8 @@ class PostUnit(Component):
         kind = self._kind_on_its_way(m, walker)
 
         arrived = self._slot(m, issue, walker, windows, kind, pool)
-        value, comes = requantise_sums(m, machine, self.sums_response, parameters, clamp, arrived)
+        value, comes = requantise_sums(m, machine, self.sums_response, parameters, clamp, arrived,
+                                       chosen_clamp(clamp, self._words, arrived.wide))
         m.d.comb += self.requantized.eq(Mux(self.sums_response.valid | rows_come, arrived.count, 0))
         tables, added = self._map(m, kind, value, comes, None if residual is None else residual.o)
         if tables is not None:
@@ -213,24 +224,13 @@ class PostUnit(Component):
         ]
         return walking
 
-    def _keep_writes(self, m: Module) -> Pipeline:
-        """Register what the load writes, as it comes from far: to the parameters, and to tables, which are returned."""
-        kept = [Pipeline(m, port.valid, prefix=f"{name}_", payload=port.payload)
-                for name, port in (("parameter_write", self.parameter_write), ("table_write", self.table_write))]
-        for pipe in kept:
-            pipe.step()
-        parameter_write, table_write = kept
-        target = self._parameters.write
-        m.d.comb += [target.valid.eq(parameter_write.valid), target.payload.eq(parameter_write.payload)]
-        return table_write
-
     def _kind_on_its_way(self, m: Module, walker: OutputWalker) -> View:
         """Return what all that is on its way has in common: the walker's, in registers near those who ask.
 
         A run of another kind begins when nothing is on its way, and its first step comes later than these.
         ``maps_values``: the table takes values, which wait for it before the pool; ``maps_sums``: it takes sums.
         """
-        names = ("residual", "table", "table_slot", "table_first")
+        names = ("residual", "table", "table_slot", "table_first", *(("wide",) if self.machine.wide_words else ()))
         kind = Signal(StructLayout({name: len(getattr(walker, name)) for name in names}
                                    | {"maps_values": 1, "maps_sums": 1}))
         sums, own = walker.residual & ~walker.table_first, Const(0) if self._rows is None else self._rows.active
@@ -290,6 +290,7 @@ class PostUnit(Component):
             ("act", "set_output", output, ~walking),
             ("pool", "window", pool, ~walking),
             ("act", "set_clamp", clamp, ~walking & drained),
+            ("pool", "set_words", self._words, ~walking & drained),
             ("act", "set_residual_scale", scale, ~walking & drained),
             ("act", "set_residual_offset", offset, ~walking & drained),
             ("act", "set_rows", None if self._rows is None else self._rows.settings, ~walking & drained),
@@ -310,7 +311,8 @@ class PostUnit(Component):
                  for name in ("wait_out_free", "wait_res_ready", "signal_out_ready", "signal_par_free")}
         m.d.comb += run.signals.eq(Cat(flags["signal_out_ready"], flags["signal_par_free"]))
         # What is asked of the head of the queue comes from registers: a run starts a cycle after it has come, at most.
-        kind, kind_before = (Cat(*self._kind(each)) for each in (run, walker))
+        kind, kind_before = (Cat(*self._kind(each), *wide) for each, wide in zip(
+            (run, walker), walker.wide_kinds, strict=True))
         seen, same_kind, waits_out_free, waits_res_ready, start = (
             Signal(name=name) for name in ("seen", "same_kind", "waits_out_free", "waits_res_ready", "start"))
         m.d.sync += [
@@ -330,9 +332,13 @@ class PostUnit(Component):
         with m.If(taken):
             m.d.comb += self.commands.ready.eq(1)
         if self.machine.takes_whole_tiles:
-            slow = run.winograd | run.pooled | run.whole | (run.residual if self.interval > 1 else 0)
-            m.d.sync += [self.drain_begins.eq(start), self.drain_steady.eq(~slow)]
+            m.d.sync += [self.drain_begins.eq(start), self.drain_steady.eq(~self._slow(run, walker))]
         return clamp
+
+    def _slow(self, run: View, walker: OutputWalker) -> Value:
+        """Return whether a run takes a tile's sums more slowly than one in a cycle."""
+        slow = run.winograd | run.pooled | run.whole | (run.residual if self.interval > 1 else 0)
+        return slow | walker.run_wide if self.machine.wide_words else slow
 
     def _start_either(self, m: Module, start: Signal, quiet: Value) -> Value:
         """Return whether a run starts, or the unit of rows, to which an act.run puts an end."""
@@ -386,7 +392,7 @@ class PostUnit(Component):
         parameters = self._parameters
         pipe = Pipeline(
             m, issue, prefix="slot_", fresh=step.fresh, count=step.count, y=step.y, x=step.x,
-            index=Cat(step.slice, self._parameter_group(step, walker)),
+            index=Cat(step.slice, parameter_group(machine, step, walker.by_pixel)),
             vector=step.vector if machine.whole_sums else step.slice,
             write=step.covered, merge=step.covered & ~step.first,
             residual=walker.residual, signals=Mux(step.ends_run, walker.signals, 0),
@@ -396,10 +402,12 @@ class PostUnit(Component):
             group = Signal.like(step.group, name="first_group")
             with m.If(walker.run.valid):
                 m.d.sync += group.eq(walker.run.payload.parameter_base[exact_log2(machine.lanes):])
-            pipe.join(own=Cat(step.slice, self._groups_since(group, step, walker)))
+            pipe.join(own=Cat(step.slice, groups_since(machine, group, step, walker.by_pixel)))
         if machine.whole_sums:
             pipe.join(whole=walker.whole, part=step.vector[:exact_log2(SUM_BYTES)])
-        arrived = Arrived()
+        if machine.wide_words:
+            pipe.join(lower=step.lower)
+        arrived = Arrived(wide=kind.wide if machine.wide_words else Const(0))
         for stage in range(self.value_latency - MaxPoolUnit.VALUE + 1):
             if stage == self.sums_latency - ParameterBuffer.LATENCY:
                 asks = pipe.valid & pipe.fresh
@@ -412,6 +420,7 @@ class PostUnit(Component):
                     pipe, arrived.rows = self._rows.join(m, pipe, staged=self._stage is not None), self._rows.unit.o
                 arrived.count = pipe.count
                 arrived.whole = pipe.whole if machine.whole_sums else Const(0)
+                arrived.lower = pipe.lower if machine.wide_words else Const(0)
             if stage == self.sums_latency + 1 and machine.whole_sums:
                 arrived.part, arrived.takes = pipe.part, pipe.whole
             if stage == 0:
@@ -419,6 +428,9 @@ class PostUnit(Component):
             elif stage == 1:
                 channel = Cat(Const(0, exact_log2(machine.post_lanes)), pipe.vector)
                 pipe.step(address=(pipe.address + channel)[:len(step.y)])
+            elif stage == self.PLANE_STAGE and self._words is not None:
+                plane = Mux(pipe.lower, Cat(Const(0, exact_log2(TILE_BYTES)), self._words.plane_words), 0)
+                pipe.step(address=(pipe.address + plane)[:len(step.y)])
             elif stage < self.value_latency - MaxPoolUnit.VALUE:
                 pipe.step()
         self._to_pool(m, pipe, kind, pool)
@@ -451,19 +463,6 @@ class PostUnit(Component):
             pool.i.valid.eq(Mux(waits, late.valid, pipe.valid)),
             pool.i.payload.eq(Mux(waits, late.slot.as_value(), slot.as_value())),
         ]
-
-    def _groups_since(self, first: Value, step: View, walker: OutputWalker) -> Value:
-        """Return the number of a step's lane group, counted from ``first``."""
-        number: Value = (step.group - first)[:len(first)]
-        if self.machine.pairs_channels:
-            return Mux(walker.by_pixel, number >> exact_log2(self.machine.channel_parameters), number)[:len(first)]
-        return number
-
-    def _parameter_group(self, step: View, walker: OutputWalker) -> Value:
-        """Return which parameters of a lane's are meant: with pairs of channels each pixel of a tile has its own."""
-        if not self.machine.pairs_channels:
-            return step.group
-        return (step.group | Mux(walker.by_pixel, step.pixel, 0))[:len(step.group)]
 
     def _map(self, m: Module, kind: View, value: Value, comes: Value,
              sums: PureInterface | None) -> tuple[ValueTables | None, PureInterface | None]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from amaranth import Value, signed
+from amaranth import Mux, Value, signed
 from amaranth.lib.data import Layout, StructLayout, View
 
 from tilewright.isa.integers.shift_requantise import SHIFT_BITS
@@ -10,7 +10,7 @@ from tilewright.rtl.arithmetic.residual_add import SETTINGS
 from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.stream.commands import Command, operands
 
-__all__ = ["CLAMP", "INTEGER_CLAMP", "OFFSET", "SCALE", "assign", "residual_settings"]
+__all__ = ["CLAMP", "INTEGER_CLAMP", "OFFSET", "SCALE", "WORDS", "assign", "chosen_clamp", "residual_settings"]
 
 CLAMP = StructLayout({"zero_point": signed(8), "low": signed(8), "high": signed(8)})
 """Operands of ``act.set_clamp``."""
@@ -20,6 +20,9 @@ INTEGER_CLAMP = StructLayout({**CLAMP.members, "integer_shift": SHIFT_BITS, "int
 
 SCALE = StructLayout({name: SETTINGS.members[name] for name in ("mantissa_a", "shift_a", "mantissa_b", "shift_b")})
 """Operands of ``act.set_residual_scale``."""
+
+WORDS = StructLayout({"word_zero": signed(16), "word_low": signed(16), "word_high": signed(16), "plane_words": 16})
+"""Operands of ``pool.set_words``."""
 
 OFFSET = StructLayout({
     **{name: SETTINGS.members[name] for name in ("offset_mantissa", "offset_shift", "offset_negative", "unsigned")},
@@ -35,6 +38,14 @@ def residual_settings(residual: ResidualStage, scale: View, offset: Mapping[str,
     yield residual.settings.low.eq(offset["residual_low"])
     yield residual.settings.high.eq(offset["residual_high"])
     yield residual.own_second.eq(offset["own_second"])
+
+
+def chosen_clamp(clamp: View, words: View | None, wide: Value) -> View | dict[str, Value]:
+    """Return zero point and bounds of the requantisation, those of ``words``, if there are any, of ``wide`` results."""
+    if words is None:
+        return clamp
+    names = {"zero_point": "word_zero", "low": "word_low", "high": "word_high"}
+    return {name: Mux(wide, words[word], clamp[name]) for name, word in names.items()}
 
 
 def assign(target: View, command: Command, mnemonic: str, variant: str) -> Iterator[object]:

@@ -1,5 +1,6 @@
 """The requantisers of post-processing, one for each of its lanes, and the bytes of whole sums in place of values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
@@ -8,8 +9,9 @@ from amaranth.lib.wiring import PureInterface
 
 from tilewright.isa.integers.shift_requantise import BIAS_BITS, MULTIPLIER_BITS
 from tilewright.isa.machine import SUM_BYTES, Machine
-from tilewright.rtl.arithmetic.requantise import MANTISSA_BITS, Requantise
+from tilewright.rtl.arithmetic.requantise import BYTE, MANTISSA_BITS, Requantise
 from tilewright.rtl.post.parameter_buffer import ParameterBuffer
+from tilewright.rtl.stream.stages import Pipeline
 
 __all__ = ["Arrived", "requantise_sums"]
 
@@ -26,7 +28,8 @@ class Arrived:
     """What is known of sums as they arrive: the number of values, and whether these are bytes of whole sums.
 
     A cycle later ``part`` tells which quarter of the bytes it is, and ``takes`` again whether these are meant.
-    ``rows`` are results of the unit of rows, if the machine has one: they take the place of sums.
+    ``rows`` are results of the unit of rows, if the machine has one: they take the place of sums. ``lower``: of words
+    of 16 bits the lower byte is to leave. ``wide``, once all before is gone: results are such words.
     """
 
     count: Value = field(default_factory=_nothing)
@@ -34,19 +37,23 @@ class Arrived:
     part: Value = field(default_factory=_nothing)
     takes: Value = field(default_factory=_nothing)
     rows: PureInterface | None = None
+    lower: Value = field(default_factory=_nothing)
+    wide: Value = field(default_factory=_nothing)
 
 
-def requantise_sums(m: Module, machine: Machine, response: PureInterface, parameters: ParameterBuffer, clamp: View,
-                    arrived: Arrived) -> tuple[Value, Signal]:
-    """Requantise the first of the sums of ``response``, or of rows.
+def requantise_sums(m: Module, machine: Machine, response: PureInterface, parameters: ParameterBuffer,
+                    clamp: View, arrived: Arrived, bounds: View | Mapping[str, Value]) -> tuple[Value, Signal]:
+    """Requantise the first of the sums of ``response``, or of rows, to values within ``bounds``.
 
     Returns the values, which stay, and when the next have come.
     """
     value = Signal(ArrayLayout(signed(8), machine.post_lanes), reset_less=True)
     units: list[Requantise] = []
+    lower = _delayed(m, response.valid, arrived.lower) if machine.wide_words else None
     for lane in range(machine.post_lanes):
-        m.submodules[f"requantize_{lane}"] = unit = Requantise(unsigned(0), whole=machine.whole_sums,
-                                                               integers=machine.integer_requantise)
+        m.submodules[f"requantize_{lane}"] = unit = Requantise(
+            unsigned(0), whole=machine.whole_sums, integers=machine.integer_requantise,
+            bits=16 if machine.wide_words else 8)
         given, total, bias, mantissa, shift = _sum_of(response, parameters, arrived, lane)
         m.d.comb += [
             unit.i.valid.eq(given & (arrived.whole | (lane < arrived.count))),
@@ -54,18 +61,32 @@ def requantise_sums(m: Module, machine: Machine, response: PureInterface, parame
             unit.i.payload.bias.eq(bias),
             unit.i.payload.mantissa.eq(mantissa),
             unit.i.payload.shift.eq(shift),
-            *(unit.i.payload[name].eq(clamp[name]) for name in ("zero_point", "low", "high")),
+            *(unit.i.payload[name].eq(bounds[name]) for name in ("zero_point", "low", "high")),
         ]
         if machine.integer_requantise:
             _by_shift(m, unit, parameters.data[lane], clamp, arrived)
         units.append(unit)
         with m.If(unit.o.valid):
-            m.d.sync += value[lane].eq(unit.o.payload.value)
+            m.d.sync += value[lane].eq(unit.o.payload.value if lower is None else _byte_of(
+                unit.o.payload.value, arrived.wide, lower))
     if machine.whole_sums:
         _choose_bytes(m, units, arrived)
     comes = Signal(name="comes")
     m.d.sync += comes.eq(units[0].o.valid)  # there is always a first
     return Cat(value), comes
+
+
+def _delayed(m: Module, valid: Value, lower: Value) -> Value:
+    """Return ``lower``, which comes with sums, when their results have been requantised."""
+    pipe = Pipeline(m, valid, prefix="words_", lower=lower)
+    for _ in range(Requantise.LATENCY):
+        pipe.step()
+    return Value.cast(pipe.lower)
+
+
+def _byte_of(word: Value, wide: Value, lower: Value) -> Value:
+    """Return the byte of a result that leaves: of ``wide`` words the upper one, or the ``lower`` one less 128."""
+    return Mux(wide, Mux(lower, Cat(word[:7], ~word[7]), word[8:]), word[:8])
 
 
 def _sum_of(response: PureInterface, parameters: ParameterBuffer, arrived: Arrived,
@@ -86,6 +107,8 @@ def _by_shift(m: Module, unit: Requantise, channel: View, clamp: View, arrived: 
     """Give a unit what it shifts sums by: sums of the array that are no bytes, where the clamp says so."""
     rows = Const(0) if arrived.rows is None else arrived.rows.valid
     integer = clamp.integer & ~arrived.whole & ~rows
+    if unit.bits > BYTE:
+        integer = integer & ~arrived.wide
     addend = Cat(channel.bias[BIAS_BITS:], channel.mantissa[MULTIPLIER_BITS:], channel.shift)
     m.d.comb += [
         unit.shifts.eq(clamp.integer_shift),

@@ -98,6 +98,7 @@ class RowStage:
         mine = {"address": o.payload.address, "count": o.payload.count,
                 "signals": Mux(o.payload.final, self._signals, 0), **({"write": 1} if machine.max_pooling else {})}
         others = [*(["merge"] if machine.max_pooling else []), *(["residual"] if machine.residual_adder else []),
-                  *(["whole", "part"] if machine.whole_sums else []), *(["fresh", "own"] if staged else [])]
+                  *(["whole", "part"] if machine.whole_sums else []), *(["fresh", "own"] if staged else []),
+                  *(["lower"] if machine.wide_words else [])]
         both = {name: Mux(o.valid, mine.get(name, 0), getattr(pipe, name)) for name in (*mine, *others)}
         return Pipeline(m, pipe.valid | o.valid, prefix="joined_", **both)

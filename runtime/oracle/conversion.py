@@ -9,6 +9,7 @@ import numpy.typing as npt
 from tilewright.compiler.kernels.preparation import prepared
 from tilewright.compiler.network.layers import ChannelScales, TensorInfo
 from tilewright.compiler.network.operands import images_of, of_images
+from tilewright.compiler.words.word_tensors import WORD_SHIFT, join_planes, split_planes
 
 __all__ = ["as_int8", "as_type", "dequantise_output", "is_raw", "quantise_input"]
 
@@ -43,6 +44,8 @@ def quantise_input(info: TensorInfo, array: np.ndarray) -> np.ndarray:
     if info.images > 1:
         one = info.of_image
         return of_images([quantise_input(one, each) for each in np.split(array, info.images)], info)
+    if info.words:
+        return _words_of(info, array)
     if is_raw(info):
         return array.astype(info.dtype, copy=False).reshape(info.array_shape)
     array = array.astype(np.float32) if array.dtype == np.float16 else array
@@ -50,6 +53,14 @@ def quantise_input(info: TensorInfo, array: np.ndarray) -> np.ndarray:
         return as_int8(array).reshape(info.array_shape)
     levels = np.rint(prepared(info.preparation, array) / info.scale) + info.zero_point
     return np.clip(levels, -128, 127).astype(np.int8).reshape(info.array_shape)
+
+
+def _words_of(info: TensorInfo, array: np.ndarray) -> np.ndarray:
+    """Return an input of floats as planes of words of 16 bits, quantised as int8 ones are."""
+    levels = np.rint(prepared(info.preparation, array.astype(np.float32)) / info.scale).astype(np.float64)
+    channels, height, width = info.shape
+    words = np.clip(levels + info.zero_point, -WORD_SHIFT, WORD_SHIFT - 1).astype(np.int16)
+    return split_planes(words.reshape(channels, height // 2, width))
 
 
 def dequantise_output(info: TensorInfo, tensor: np.ndarray) -> np.ndarray:
@@ -71,6 +82,10 @@ def dequantise_output(info: TensorInfo, tensor: np.ndarray) -> np.ndarray:
     if info.images > 1:
         one = info.of_image
         return np.concatenate([dequantise_output(one, each) for each in images_of(tensor, info)])
+    if info.words:
+        words = join_planes(tensor.reshape(info.array_shape)).astype(np.int32)
+        floats = (words - info.zero_point).astype(np.float32) * info.scale
+        return as_type(floats, np.dtype(info.onnx_dtype)).reshape(info.onnx_shape)
     if is_raw(info):
         return as_type(tensor, np.dtype(info.onnx_dtype)).reshape(info.onnx_shape)
     if info.channels is not None:

@@ -229,9 +229,13 @@ def residual_interval(machine: Machine) -> int:
 
 @lru_cache(maxsize=1024)
 def post_work(machine: Machine, rows: int, width: int, channels: int, windows: tuple[Windows, Windows] | None, *,
-              winograd: bool, residual: bool, whole: bool = False) -> PostWork:
-    """Return the work of an act.run; ``windows`` along y and x if it pools. Of ``whole`` sums each byte is a value."""
-    each_sum = SUM_BYTES if whole else 1
+              winograd: bool, residual: bool, form: str = "byte") -> PostWork:
+    """Return the work of an act.run; ``windows`` along y and x if it pools.
+
+    ``form`` is what each sum leaves: a ``byte``, itself ``whole``, each of whose bytes is a value, or a ``wide`` word,
+    of which vectors of upper and of lower bytes take turns.
+    """
+    each_sum = SUM_BYTES if form == "whole" else 1
     lanes, vector, channels = each_sum * machine.lanes, machine.post_lanes, each_sum * channels
     pixels = rows * width
     steps = np.ones((rows, width), np.int64)
@@ -252,7 +256,9 @@ def post_work(machine: Machine, rows: int, width: int, channels: int, windows: t
     interval = residual_interval(machine) if residual else 1
     groups = -(-channels // lanes)
     tail = channels - lanes * (groups - 1)
-    slices = [lanes // vector] * (groups - 1) + [-(-tail // vector)]
+    planes = 2 if form == "wide" else 1
+    slices = [planes * (lanes // vector)] * (groups - 1) + [planes * -(-tail // vector)]
+    channels *= planes
     return PostWork(
         cycles=np.concatenate([by_group * each * interval for each in slices]),
         requantized=pixels * channels,

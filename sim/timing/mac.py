@@ -77,6 +77,8 @@ class MacTiming:
     def _work(self, taken: DecodedCommand) -> MacWork:
         cfg, operands = self.shared.config["conv"], taken.operands
         steps = cfg["runs"] * cfg["kernel_x"] * cfg["kernel_y"]
+        if cfg.get("plane_step", 0):    # of two planes each has as many turns
+            steps = 2 * (steps + steps % 2 * (taken.mnemonic == "conv23" and self.shared.machine.pairs_channels))
         by_channel = taken.variant == "run_by_channel"
         return mac_work(self.shared.machine, taken.mnemonic, cfg["tiles_x"], operands["tiles_y"], operands["groups"],
                         steps, reuse=taken.mnemonic == "conv23" and (

@@ -18,7 +18,7 @@ from tilewright.sim.timing.shared import DecodedCommand, Shared
 
 __all__ = ["PostTiming"]
 
-_ROWS = (-1, -1, -1, -1)
+_ROWS = (-1,)
 """The kind of an act.rows, unlike that of every act.run."""
 
 
@@ -40,7 +40,7 @@ class PostTiming:
 
     def _commands(self) -> Process:
         shared = self.shared
-        before: tuple[int, ...] = (0, 0, 0, 0)
+        before: tuple[int, ...] = (0, 0, 0, 0, 0)
         while True:
             yield from shared.head("post")
             taken = shared.peek("post")
@@ -57,7 +57,7 @@ class PostTiming:
                 shared.begin("post", taken)
                 yield from self._normalise(taken)
                 continue
-            kind = tuple(taken.operands[name] for name in ("residual", "table", "table_slot", "table_first"))
+            kind = tuple(taken.operands[name] for name in ("residual", "table", "table_slot", "table_first", "wide"))
             if kind != before:
                 yield self._drained
                 before = kind
@@ -71,11 +71,12 @@ class PostTiming:
         windows = self._windows() if operands["pooled"] else None
         seek = max(window.padding // window.stride for window in windows) if windows is not None else 0
         work = post_work(shared.machine, operands["rows"], cfg["width"], operands["channels"], windows,
-                         winograd=bool(operands["winograd"]), residual=residual, whole=bool(operands["whole"]))
+                         winograd=bool(operands["winograd"]), residual=residual,
+                         form="wide" if operands["wide"] else "whole" if operands["whole"] else "byte")
         self._share = Share({"requantized": work.requantized, "residual_added": work.requantized * residual,
                              "table_read": work.requantized * table,
                              "result_read": work.read, "result_written": work.written})
-        slow = (any(operands[name] for name in ("winograd", "pooled", "whole"))
+        slow = (any(operands[name] for name in ("winograd", "pooled", "whole", "wide"))
                 or (residual and residual_interval(shared.machine) > 1))
         steady = shared.now + DRAIN_SEEN if shared.machine.takes_whole_tiles and not slow else None
         self._end = shared.coupling.drain(shared.now + COMMAND_GAP + seek, work.cycles, partial(self._scheduled, work),

@@ -178,7 +178,8 @@ class _SlotSample:
                 weights[:, :9] = all_weights[:, :, step, lanes].reshape(9, len(step), -1).transpose(1, 0, 2)
             else:
                 weights[:] = all_weights.reshape(steps, TILE_BYTES, -1)[step, :, lanes]
-        return cls(op["groups"] * steps * tiles, places, state.activations[places].astype(np.int64), weights,
+        planes = 2 if cfg.get("plane_step", 0) else 1   # the first is looked at
+        return cls(planes * op["groups"] * steps * tiles, places, state.activations[places].astype(np.int64), weights,
                    not winograd, machine)
 
     def changes(self) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from tilewright.cli.reference.commands_page import command_tree
 
 TREE = dict(command_tree(app))
 FLAGS = {name for command in TREE.values() for each in command.params if getattr(each, "is_flag", False)
-         for name in each.opts} | {"--help"}
+         for name in (*each.opts, *each.secondary_opts)} | {"--help"}
 ELLIPSIS = re.compile(r"…|\.\.\.|\[OPTIONS\]")
 PARAMETRISED = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 MAKE = re.compile(r"(?:^|`)make ([a-z][a-z-]+)", re.MULTILINE)

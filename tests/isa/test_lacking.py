@@ -8,10 +8,12 @@ from tilewright.isa.encoding import INSTRUCTIONS
 from tilewright.isa.lacking import WINOGRAD, has_unit, lacking, lacks, variants_of
 from tilewright.isa.machine import ARRAYS, INTEGRATION, LIMITS, PRESETS, UNITS, Machine
 
-NANO = replace(PRESETS["nano"], row_unit=True, coded_weights=True, channel_kernels=True)
+NANO = replace(PRESETS["nano"], row_unit=True, coded_weights=True, channel_kernels=True,
+               wide_words=True)
 ROWS = {"act.rows", "act.set_rows", "act.set_norm"}
 CODED = {"ldw.coded_main", "ldw.coded_ninths", "ldw.set_coded"}
 BY_CHANNEL = {"conv23.run_by_channel"}
+WORDS = {"conv.set_planes", "pool.set_words"}
 EVERY = tuple((instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants)
 
 
@@ -22,7 +24,7 @@ def test_every_parameter_has_limits_or_is_a_unit():
 @pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
 def test_presets_have_every_variant_but_those_of_extra_units(machine):
     missing = {f"{i.mnemonic}.{v.name}" for i, v in EVERY if (i, v) not in variants_of(machine)}
-    assert missing == ROWS | CODED | BY_CHANNEL
+    assert missing == ROWS | CODED | BY_CHANNEL | WORDS
 
 
 @pytest.mark.parametrize(("change", "missing"), [
@@ -38,6 +40,7 @@ def test_presets_have_every_variant_but_those_of_extra_units(machine):
     ({"row_unit": False}, ROWS),
     ({"coded_weights": False}, CODED),
     ({"channel_kernels": False}, BY_CHANNEL),
+    ({"wide_words": False}, WORDS),
 ])
 def test_a_unit_left_out_takes_its_variants_along(change, missing):
     machine = replace(NANO, **change)
@@ -53,6 +56,7 @@ def test_a_unit_left_out_takes_its_variants_along(change, missing):
     ({"whole_sums": False}, ("act", "run"), "whole"),
     ({"paired_rows": False}, ("conv", "set_kernel_step"), "pair_words"),
     ({"channel_kernels": False}, ("act", "run"), "shared"),
+    ({"wide_words": False}, ("act", "run"), "wide"),
 ])
 def test_operands_that_need_a_unit_must_be_zero(change, command, operand):
     machine = replace(NANO, **change)

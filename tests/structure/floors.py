@@ -13,7 +13,7 @@ _QUANTISERS = {"aimet_onnx", "brevitas", "esp_ppq", "modelopt", "neural_compress
 
 # Folders from the lowest to the highest: a folder imports from those above it in this list, never from those below.
 FLOORS = (
-    "isa", "isa/coded", "isa/dram", "isa/registers", "isa/rows", "isa/semantics", "models", "tools",
+    "isa", "isa/coded", "isa/dram", "isa/registers", "isa/rows", "isa/words", "isa/semantics", "models", "tools",
     "rtl/stream", "rtl/arithmetic", "rtl/bus", "rtl/buffers", "rtl/array", "rtl/load", "rtl/store", "rtl/post",
     "rtl/port", "rtl",
     "compiler/errors", "compiler/kernels/language", "compiler/kernels/operators",
@@ -27,7 +27,8 @@ FLOORS = (
     "compiler/passes/recognise/normalisations", "compiler/passes/recognise/moves",
     "compiler/passes/recognise/qdq", "compiler/passes/recognise/sums",
     "compiler/passes/canonicalise", "compiler/passes/fuse", "compiler/passes/lower", "compiler/passes",
-    "compiler/plan", "compiler/weights", "compiler/schedule", "compiler/batch", "compiler/emit", "compiler",
+    "compiler/plan", "compiler/words", "compiler/weights", "compiler/schedule", "compiler/batch", "compiler/emit",
+    "compiler",
     "sim/verilog/modular", "sim/verilog", "sim/verilator", "sim/values", "sim/timing", "sim/waves", "sim",
     "energy", "energy/gates/cells", "energy/gates",
     "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",
@@ -77,7 +78,8 @@ DOORS = {
     "bitwuzla": ("hardware/proofs/unrolled_model.py",),
     "google": ("compiler/onnx", "runtime/oracle"),
     "matplotlib": ("bench/pictures",),
-    "numpy": ("isa/coded", "isa/rows", "isa/semantics", "models", "tools", "compiler", "sim", "energy", "runtime",
+    "numpy": ("isa/coded", "isa/rows", "isa/semantics", "isa/words", "models", "tools", "compiler", "sim", "energy",
+              "runtime",
               "hardware", "bench", "cli", "examples"),
     "onnx": ("bench/toolchains", "compiler/control", "compiler/normal", "compiler/onnx", "compiler/pulp",
              "compiler/stream", "compiler/tflite/graph_builder.py", "compiler/tflite/tflite_reader.py", "examples",

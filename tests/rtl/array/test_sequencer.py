@@ -1,7 +1,9 @@
 """Slots are issued in the order of docs/datapath.md, with the addresses it gives, and without gaps."""
 
 import random
+from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import pytest
 from amaranth import Value
@@ -10,7 +12,7 @@ from tests.support.streams import put, simulate
 from tilewright.isa.assembler import pack
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.machine import Machine
-from tilewright.rtl.array.lane import DEPTH
+from tilewright.rtl.array.lane import DEPTH, WordSlot
 from tilewright.rtl.array.sequencer import MacState, Sequencer
 from tilewright.rtl.stream.commands import flag
 
@@ -20,6 +22,7 @@ MACHINES = [
     for lanes, clusters, tiles in ((1, 1, 1), (2, 2, 1), (2, 1, 2), (4, 4, 2), (1, 1, 4), (4, 2, 4), (4, 1, 4))
 ]
 sequencer = cache(Sequencer)
+WORDS = replace(MACHINES[-2], wide_words=True)
 IDS = [f"{machine.lanes}x{machine.clusters}x{machine.tiles}" for machine in MACHINES]
 
 
@@ -38,6 +41,7 @@ def random_run(machine, rng):
     unit = 16 if winograd else 1
     for name in ("base", "x_step", "y_step", "kernel_x_step", "kernel_y_step", "group_step"):
         fields[name] = unit * rng.randrange(4000 // unit)
+    fields["plane_step"] = unit * rng.randrange(4000 // unit) if not continued and rng.random() < 0.7 else 0
     fields["pair_words"] = rng.choice([0, rng.randrange(1, 4096)])  # of a conv23 too, which must ignore it
     mnemonic, variant = rng.choice([("conv23", "run"), ("conv23", "run_without_reuse")]) if winograd else rng.choice(
         [("conv", "run"), ("pool", "sum")])
@@ -54,13 +58,18 @@ def expected(machine, mnemonic, variant, f):
     for g in range(f["groups"]):
         for first in range(0, len(tiles), machine.tiles):
             group = tiles[first:first + machine.tiles]
-            for k, (ky, kx, run) in enumerate(kernel):
-                offset = g * f["group_step"] + ky * f["kernel_y_step"] + kx * f["kernel_x_step"] + 16 * run
+            planes = 2 if machine.wide_words and f["plane_step"] else 1
+            for plane, (k, (ky, kx, run)) in product(range(planes), enumerate(kernel)):
+                offset = (g * f["group_step"] + ky * f["kernel_y_step"] + kx * f["kernel_x_step"] + 16 * run
+                          + plane * f["plane_step"])
                 count = max(len(group), each)
                 for slot in range(count):
-                    last = k == len(kernel) - 1
-                    one = {"tile": slot, "clear": k == 0 and not f["accumulate"], "finish": last and not f["hold"],
+                    last = k == len(kernel) - 1 and plane == planes - 1
+                    one = {"tile": slot, "clear": k == 0 and plane == 0 and not f["accumulate"],
+                           "finish": last and not f["hold"],
                            "complete": last and not f["hold"] and slot == count - 1, "load": slot == 0}
+                    if machine.wide_words:
+                        one["shift"] = k == 0 and plane == 1
                     if slot < len(group):
                         one["place"] = place(f, *group[slot], offset, winograd)
                         one["neighbours"] = neighbours(f, winograd)
@@ -92,7 +101,8 @@ def observed(ctx, dut):
     """Return what the slot that now leaves requests and fetches, in the form of `expected`."""
     request, fetch = dut.request.payload, dut.fetch.payload
     slot = request.meta
-    one = {name: ctx.get(getattr(slot, name)) for name in ("tile", "clear", "finish", "complete", "load")}
+    wide = ("shift",) if isinstance(slot, WordSlot) else ()
+    one = {name: ctx.get(getattr(slot, name)) for name in ("tile", "clear", "finish", "complete", "load", *wide)}
     if ctx.get(request.present):
         one["place"] = tuple(ctx.get(Value.cast(getattr(request, name)))
                              for name in ("word", "rotation", "half_x", "half_y"))
@@ -103,9 +113,9 @@ def observed(ctx, dut):
     return one
 
 
-def commands(mnemonic, variant, fields):
+def commands(mnemonic, variant, fields, planes=()):
     """Return the settings and the run as payloads of the command port."""
-    settings = [("conv", name) for name in ("set_shape", "set_tile_step", "set_kernel_step", "set_group_step")]
+    settings = [("conv", name) for name in ("set_shape", "set_tile_step", "set_kernel_step", "set_group_step", *planes)]
     for each_mnemonic, each_variant in [*settings, (mnemonic, variant)]:
         instruction = BY_MNEMONIC[each_mnemonic]
         chosen = instruction.variant(each_variant)
@@ -125,7 +135,7 @@ def run(machine, runs, *, release=1.0, seed=0):
 
     async def program(ctx):
         for mnemonic, variant, fields in runs:
-            for command in commands(mnemonic, variant, fields):
+            for command in commands(mnemonic, variant, fields, ("set_planes",) if machine.wide_words else ()):
                 await put(ctx, dut.commands, command)
             taken.append(len(states))
 
@@ -150,7 +160,7 @@ def run(machine, runs, *, release=1.0, seed=0):
     return slots, states, taken[0] - 1
 
 
-@pytest.mark.parametrize("machine", MACHINES, ids=IDS)
+@pytest.mark.parametrize("machine", [*MACHINES, WORDS], ids=[*IDS, "words"])
 @pytest.mark.parametrize("release", [1.0, 0.02])
 def test_slots_are_those_of_the_loops(machine, release):
     rng = random.Random(machine.lanes * 16 + machine.tiles)

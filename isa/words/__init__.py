@@ -1,0 +1,1 @@
+"""Words of 16 bits on a datapath of bytes."""
