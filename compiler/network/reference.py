@@ -72,7 +72,8 @@ def run_network(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str,
         other = values[layer.residual.tensor].reshape(layer.conv_shape) if layer.residual is not None else None
         factor = values[layer.factor.tensor] if layer.factor is not None else None
         if layer.words != NO_WORDS:
-            _run_words(layer, values)
+            for name, plane in _run_words(layer, values):
+                values[name] = plane.reshape(network.tensors[name].array_shape)
             continue
         result = run_layer(layer, values[layer.input].reshape(layer.in_shape), other, factor)
         for name in layer.writes:
@@ -80,8 +81,8 @@ def run_network(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str,
     return values
 
 
-def _run_words(layer: Layer, values: Values) -> None:
-    """Evaluate a layer with an input or an output of 16 bits, and set its planes."""
+def _run_words(layer: Layer, values: Values) -> Iterator[tuple[str, np.ndarray]]:
+    """Evaluate a layer with an input or an output of 16 bits; yield what it writes by name, (C, H, W)."""
     planes = [values[name].reshape(layer.in_shape) for name in layer.reads]
     pads = [layer.pad_value] if len(planes) == 1 else [
         int(each) for each in planes_of(np.array(layer.pad_value, np.int16))]
@@ -91,12 +92,11 @@ def _run_words(layer: Layer, values: Values) -> None:
         total = (sums[0] if len(sums) == 1 else (sums[0] << 8) + sums[1]) + layer.bias[:, None, None]
     scale = layer.requantisation
     if layer.words.outputs == 1:
-        values[layer.output] = requantise(scale, total)
+        yield layer.output, requantise(scale, total)
         return
     words = requantise_words(total.transpose(1, 2, 0), np.zeros_like(layer.bias), scale.scale, scale.zero_point,
                              (scale.low, scale.high)).transpose(2, 0, 1)
-    for name, plane in zip((layer.output, layer.words.lower_output), planes_of(words), strict=True):
-        values[name] = plane
+    yield from zip(layer.writes, planes_of(words), strict=True)
 
 
 def run_core_layer(layer: CoreLayer, network: Network, values: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network, TensorInfo
+from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network, TensorInfo
 from tilewright.compiler.words.word_tensors import zero_of
 
 __all__ = ["VIEWS", "WordGraph"]
@@ -52,6 +52,16 @@ class WordGraph:
     def made_by(self, name: str) -> int | None:
         """Return the number of the layer that makes a tensor."""
         return self.makers.get(name)
+
+    def sums_of(self, name: str) -> tuple[int, Layer] | None:
+        """Return the number of the layer, and the layer, that leaves its whole sums as ``name``, for one reader."""
+        if len(self.readers.get(name, ())) != 1:
+            return None
+        for index, layer in enumerate(self.layers):
+            place = self.tensors[layer.output].place
+            if isinstance(layer, Layer) and layer.whole and place is not None and place.parent == name:
+                return index, layer
+        return None
 
     def alone(self, index: int) -> bool:
         """Tell whether a layer's result has one reader, and is no output of the model."""

@@ -21,6 +21,8 @@ __all__ = ["WordGroup", "group_at"]
 
 _TYPES = ("int8", *WORDS)
 _CLAMPS = ("Relu", "Clip")
+_MOST_BIAS = 2.0**30
+"""Of a bias beside the sum of a layer of bytes, which keeps as far from the bounds of int32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,8 @@ def group_at(graph: WordGraph, index: int) -> WordGroup | None:
         clamp, operator = operator, graph.made_by(graph.layers[operator].reads[0])
     if operator is None or not graph.alone(operator):
         return None
+    if (behind := _behind_sums(graph, operator, clamp, index)) is not None:
+        return behind
     layer = graph.core(operator, "Conv", "Gemm", "MatMul", "GlobalAveragePool", "AveragePool")
     maker = None if layer is None else graph.made_by(layer.inputs[0])
     read = None if maker is None else graph.core(maker, "DequantizeLinear")
@@ -77,6 +81,35 @@ def group_at(graph: WordGraph, index: int) -> WordGroup | None:
     if isinstance(found, str):
         return WordGroup(members=members, source=source.name, target=target.name, layer=None, reason=found)
     return WordGroup(members=members, source=source.name, target=target.name, layer=found)
+
+
+def _behind_sums(graph: WordGraph, operator: int, clamp: int | None, index: int) -> WordGroup | None:
+    """Return the group that begins with a layer of bytes whose whole sums are scaled, moved and quantised to words."""
+    quantise = graph.core(index, "QuantizeLinear")
+    addition = graph.core(operator, "Add")
+    scaling = graph.made_by(addition.inputs[0]) if addition is not None else operator
+    scaled = None if scaling is None else graph.core(scaling, "DequantizeLinear")
+    summing = None if scaled is None else graph.sums_of(scaled.inputs[0])
+    if quantise is None or scaled is None or scaling is None or summing is None or not graph.alone(scaling) \
+            or graph.tensors[quantise.output].dtype not in WORDS:
+        return None
+    kind, steps = graph.quantisation(quantise), graph.constants.get(scaled.inputs[1])
+    offset = np.zeros(1) if addition is None else graph.constants.get(addition.inputs[1])
+    number, layer = summing
+    if kind is None or steps is None or offset is None or max(steps.size, offset.size) > layer.conv_shape[0]:
+        return None
+    (scale, zero), outputs = kind, layer.conv_shape[0]
+    each = np.broadcast_to(steps.reshape(-1).astype(np.float32), outputs)
+    bias = layer.bias + np.rint(offset.reshape(-1).astype(np.float64) / each)
+    target = graph.tensors[quantise.output]
+    if not np.isfinite(bias).all() or np.abs(bias).max() >= _MOST_BIAS or target.shape != layer.conv_shape:
+        return None
+    low, high = _bounds(graph, None if clamp is None else graph.layers[clamp], target, kind)
+    made = replace(layer, output=target.name, out_shape=target.shape, whole=False, bias=bias.astype(np.int32),
+                   requantisation=Requantisation(scale=np.ascontiguousarray(each / scale), zero_point=zero, low=low,
+                                                 high=high), exact=False)
+    members = tuple(each for each in (number, scaling, operator, clamp, index) if each is not None)
+    return WordGroup(members=members, source=layer.input, target=target.name, layer=made)
 
 
 def _layer(graph: WordGraph, operator: CoreLayer, clamp: AnyLayer | None,

@@ -177,9 +177,9 @@ class _Rewrite:
             if len(new) < len(chains) or not chains:
                 found.append(info)
             for planes, layers in new:
-                found.append(planes)
+                found.append(planes[0])
                 gone |= layers
-                self.tensors |= {each.name: each for each in plane_tensors(planes)}
+                self.tensors |= {each.name: each for each in planes}
         return tuple(found), gone
 
     def _chain(self, index: int) -> list[int]:
@@ -192,7 +192,7 @@ class _Rewrite:
             chain.append(readers[0])
 
     def _border(self, info: TensorInfo, chain: list[int],
-                wanted: set[str]) -> tuple[TensorInfo, set[int]] | None:
+                wanted: set[str]) -> tuple[tuple[TensorInfo, ...], set[int]] | None:
         """Return the planes that stand for an input of the model, and the layers that made words of it."""
         graph = self.graph
         quantise = graph.core(chain[0], "QuantizeLinear")
@@ -205,7 +205,7 @@ class _Rewrite:
         return plane_tensors(replace(
             words, name=planes_name(target), scale=kind[0], zero_point=kind[1], unsigned=words.dtype == "uint16",
             onnx_name=info.onnx_name, onnx_dtype=info.onnx_dtype, onnx_shape=info.onnx_shape,
-            preparation=info.preparation))[0], set(chain)
+            preparation=info.preparation)), set(chain)
 
     def _outputs(self) -> tuple[tuple[TensorInfo, ...], set[int]]:
         """Return the outputs, of which those that are dequantised words are planes, and the layers they replace."""

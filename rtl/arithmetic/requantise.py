@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 MANTISSA_BITS = 24
+_BYTE = 8
 
 
 def leading_zeros(word: Value) -> Value:
@@ -134,7 +135,8 @@ class Requantise(Component):
     integers : bool
         Whether a sum may be requantised by a shift.
     bits : int
-        Of the result: 8, or 16.
+        Of the result: 8, or 16; then ``zero_point``, ``low`` and ``high`` do not ride with a value, and must stay until
+        it has left.
 
     Attributes
     ----------
@@ -177,7 +179,10 @@ class Requantise(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         request = self.i.payload
-        pipe = Pipeline(m, self.i.valid, **{name: request[name] for name in request.shape().members})
+        held = ("zero_point", "low", "high") if self.bits > _BYTE else ()
+        rides = [name for name in request.shape().members if name not in held]
+        pipe = Pipeline(m, self.i.valid, **{name: request[name] for name in rides})
+        pipe.hold(**{name: request[name] for name in held})
 
         # The sum, as sign and magnitude.  `places` collects the power of two for round_and_clamp.
         pipe.step(total=(pipe.acc + pipe.bias)[:32], places=pipe.shift - (56 - self.bits))
