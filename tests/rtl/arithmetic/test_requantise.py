@@ -127,6 +127,19 @@ def test_matches_reference_at_exactly_its_latency(draw, gap):
     check(Requantise(META), requests, [numerics.requantise(**fields) for fields in requests], gap, rng)
 
 
+@pytest.mark.parametrize("bounds", [(0, -32_768, 32_767), (-1_234, -30_000, 20_000)])
+def test_words_of_16_bits_whose_bounds_stay(bounds):
+    rng = random.Random(f"words {bounds}")
+    same = dict(zip(("zero_point", "low", "high"), bounds, strict=True))
+    requests = []
+    for draw in rng.choices(DRAWS, k=800):
+        fields = draw(rng)
+        requests.append(fields | same | {"shift": max(0, fields["shift"] - rng.randrange(9))})
+    expected = [numerics.requantise(**fields) for fields in requests]
+    assert sum(bounds[1] < value < bounds[2] and abs(value) > 255 for value in expected) > 200
+    check(Requantise(META, bits=16), requests, expected, 0.2, rng)
+
+
 def test_draws_reach_what_they_are_for():
     """The random requests are worth little if nearly all results saturate, or none is rounded first."""
     rng = random.Random(0)
