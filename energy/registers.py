@@ -18,6 +18,7 @@ from tilewright.energy.unit_registers import (
     integer_registers,
     row_unit_registers,
     saved_registers,
+    word_registers,
 )
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.isa.extension import ExtendedMachine, unit_of
@@ -52,7 +53,8 @@ def registers_of(machine: Machine) -> dict[str, int]:
         bare = registers_of(replace(machine, row_unit=False))
         return bare | {"post_processing": bare["post_processing"] + row_unit_registers(machine)}
     for unit, added in (("coded_weights", decoder_registers), ("channel_kernels", channel_kernel_registers),
-                        ("integer_requantise", integer_registers)):
+                        ("integer_requantise", integer_registers),
+                        ("wide_words", word_registers)):
         if getattr(machine, unit):
             without: dict[str, Any] = {unit: False}
             bare, more = registers_of(replace(machine, **without)), added(machine)

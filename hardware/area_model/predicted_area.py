@@ -129,7 +129,8 @@ def _beyond(machine: Machine, ranges: Mapping[str, tuple[int, int]]) -> tuple[st
     """Return the parameters that lie outside those of the machines that were synthesised: none had extra units."""
     found = tuple(name for name, (least, most) in ranges.items() if not least <= getattr(machine, name) <= most)
     extra = {"row_unit": machine.normalises_rows, "coded_weights": machine.coded_weights,
-             "channel_kernels": machine.takes_channel_kernels, "integer_requantise": machine.integer_requantise}
+             "channel_kernels": machine.takes_channel_kernels, "integer_requantise": machine.integer_requantise,
+             "wide_words": machine.wide_words}
     return (*found, *(unit for unit, there in extra.items() if there))
 
 
