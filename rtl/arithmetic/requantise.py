@@ -19,12 +19,12 @@ from tilewright.rtl.arithmetic.product import append_products
 from tilewright.rtl.stream.stages import Pipeline, flow
 
 __all__ = [
-    "MANTISSA_BITS", "Requantise", "coarse_zeros", "jam", "leading_zeros", "normalise_product", "round_and_clamp",
+    "BYTE", "MANTISSA_BITS", "Requantise", "coarse_zeros", "jam", "leading_zeros", "normalise_product", "round_and_clamp",
     "round_mantissa",
 ]
 
 MANTISSA_BITS = 24
-_BYTE = 8
+BYTE = 8
 
 
 def leading_zeros(word: Value) -> Value:
@@ -179,7 +179,7 @@ class Requantise(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         request = self.i.payload
-        held = ("zero_point", "low", "high") if self.bits > _BYTE else ()
+        held = ("zero_point", "low", "high") if self.bits > BYTE else ()
         rides = [name for name in request.shape().members if name not in held]
         pipe = Pipeline(m, self.i.valid, **{name: request[name] for name in rides})
         pipe.hold(**{name: request[name] for name in held})

@@ -215,6 +215,7 @@ class PostUnit(Component):
         # Two vectors, so that whether there are sums is no part of a path through the walker.
         m.submodules.vectors = vectors = FlaggedFIFO(width=vector_layout(self.machine).size, depth=2)
         walking = Signal()
+        walker.share(m, self.commands.payload)
         enqueue(m, walker.o, vectors)
         dequeue(m, vectors, windows.i)
         m.d.comb += [
@@ -306,7 +307,6 @@ class PostUnit(Component):
 
         run = walker.run.payload
         m.d.comb += assign(run, head, "act", "run")
-        walker.share(m, head)
         flags = {name: head.flags[flag("act", "run", name)]
                  for name in ("wait_out_free", "wait_res_ready", "signal_out_ready", "signal_par_free")}
         m.d.comb += run.signals.eq(Cat(flags["signal_out_ready"], flags["signal_par_free"]))
