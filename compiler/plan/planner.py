@@ -428,8 +428,8 @@ def fits(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...]) -> bool:
     block, nest = blocks[0], problem.nest
     if problem.layer.rows is not None and block.channels < problem.layer.conv_shape[0]:
         return False
-    if problem.layer.words.inputs > 1 and (block.holds or input_bytes(tile, problem.layer, nest)
-                                           > problem.machine.activation_bytes):
+    if problem.layer.words.inputs > 1 and (block.holds or input_bytes(tile, problem.layer, nest) > (
+            problem.machine.activation_bytes)):
         return False    # both planes of words are summed up at once
     if block.holds and slots_of(len(tile.rows.conv), len(tile.columns.conv), block.channels, nest,
                                 problem.machine)[0] > problem.machine.tiles:

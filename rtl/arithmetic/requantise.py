@@ -19,7 +19,8 @@ from tilewright.rtl.arithmetic.product import append_products
 from tilewright.rtl.stream.stages import Pipeline, flow
 
 __all__ = [
-    "BYTE", "MANTISSA_BITS", "Requantise", "coarse_zeros", "jam", "leading_zeros", "normalise_product", "round_and_clamp",
+    "BYTE", "MANTISSA_BITS", "Requantise", "coarse_zeros", "jam", "leading_zeros", "normalise_product",
+    "round_and_clamp",
     "round_mantissa",
 ]
 
@@ -176,13 +177,18 @@ class Requantise(Component):
         shifts = {"shifts": In(SHIFT_BITS)} if integers else {}
         super().__init__({"i": In(flow(request)), "o": Out(flow(result)), **bytes_of_sums, **shifts})
 
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
+    def _begin(self, m: Module, held: tuple[str, ...]) -> Pipeline:
+        """Return a request's way, on which its members ride but for those that are ``held``."""
         request = self.i.payload
-        held = ("zero_point", "low", "high") if self.bits > BYTE else ()
         rides = [name for name in request.shape().members if name not in held]
         pipe = Pipeline(m, self.i.valid, **{name: request[name] for name in rides})
         pipe.hold(**{name: request[name] for name in held})
+        return pipe
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        held = ("zero_point", "low", "high") if self.bits > BYTE else ()
+        pipe = self._begin(m, held)
 
         # The sum, as sign and magnitude.  `places` collects the power of two for round_and_clamp.
         pipe.step(total=(pipe.acc + pipe.bias)[:32], places=pipe.shift - (56 - self.bits))
