@@ -14,7 +14,8 @@ from tilewright.compiler.graph.node import GraphOperator
 from tilewright.compiler.kernels.preparation import PreparationStep
 from tilewright.compiler.network.integer_scale import IntegerScale
 from tilewright.compiler.network.interpolation import AxisPhase
-from tilewright.compiler.network.layers import ChannelScales, Kind, MaxPooling, Pads, Pair, Residual, StageUse, UnitUse
+from tilewright.compiler.network.layer_uses import StageUse, UnitUse
+from tilewright.compiler.network.layers import ChannelScales, Kind, MaxPooling, Pads, Pair, Residual
 
 __all__ = [
     "Bounded", "Computing", "Dequantize", "ExactWindow", "IntegerOperator", "OneLayer", "QAdd", "QAverage", "QClamp",

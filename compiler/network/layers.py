@@ -26,9 +26,8 @@ import numpy as np
 
 from tilewright.compiler.kernels.preparation import PreparationStep
 from tilewright.compiler.network.integer_scale import IntegerScale
+from tilewright.compiler.network.layer_uses import NO_WORDS, StageUse, UnitUse, WordPlanes
 from tilewright.compiler.network.tensor_place import AbsentChannels, ByteSteps, Place
-from tilewright.compiler.network.word_use import NO_WORDS, WordPlanes
-from tilewright.isa.extension import BufferUnit, PostStage
 from tilewright.isa.machine import SUM_BYTES
 from tilewright.isa.numerics import ResidualSettings
 from tilewright.isa.program import DTYPES
@@ -203,33 +202,6 @@ class MaxPooling:
     kernel: Pair
     strides: Pair
     pads: Pads
-
-
-@dataclass(frozen=True, slots=True)
-class StageUse:
-    """The stage of an extension in a layer: names and values of the fields of its instruction."""
-
-    stage: PostStage
-    fields: tuple[tuple[str, int], ...]
-
-    @property
-    def settings(self) -> dict[str, int]:
-        """The values by name."""
-        return dict(self.fields)
-
-
-@dataclass(frozen=True, slots=True)
-class UnitUse:
-    """The unit of an extension before a layer; its result replaces the first of each pixel's channels."""
-
-    unit: BufferUnit
-    fields: tuple[tuple[str, int], ...]
-
-    def compute(self, x: np.ndarray) -> np.ndarray:
-        """Return int8 (C, H, W) with the results in place of the first channels."""
-        results = self.unit.compute(x.reshape(len(x), -1).T.copy(), dict(self.fields)).T
-        count = self.unit.result_bytes
-        return np.concatenate((results.reshape(count, *x.shape[1:]), x[count:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

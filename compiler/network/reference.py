@@ -13,6 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tilewright.compiler.kernels.execute import run_call
 from tilewright.compiler.network.core_call import core_call
+from tilewright.compiler.network.layer_uses import NO_WORDS
 from tilewright.compiler.network.layers import (
     ChannelFactor,
     CoreLayer,
@@ -25,7 +26,6 @@ from tilewright.compiler.network.layers import (
     Residual,
 )
 from tilewright.compiler.network.operands import Values
-from tilewright.compiler.network.word_use import NO_WORDS
 from tilewright.isa.machine import TILE_BYTES
 from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.rows.row_softmax import RowSoftmax

@@ -457,13 +457,11 @@ def _fits_activations(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, .
 def _fits_operands(problem: Problem, tile: Tile, block: WeightBlock) -> bool:
     """Tell whether the operands of the commands can hold what a step with ``tile`` and ``block`` needs."""
     rows, columns, nest = tile.rows, tile.columns, problem.nest
-    return (len(block.runs) <= MAX_RUNS
-            and max(len(block.rows), len(block.columns)) <= MAX_KERNEL
+    return (len(block.runs) <= MAX_RUNS and max(len(block.rows), len(block.columns)) <= MAX_KERNEL
             and block.channels * problem.layer.value_bytes <= MAX_PIXEL_BYTES
             and (not nest.across or _runs_across(problem, columns, block))
             and pair_words(tile, problem.layer, nest) <= MAX_PAIR_WORDS
-            and max(rows.stored, len(rows.conv)) <= MAX_ROWS
-            and len(columns.conv) <= MAX_COLUMNS
+            and max(rows.stored, len(rows.conv)) <= MAX_ROWS and len(columns.conv) <= MAX_COLUMNS
             and (problem.layouts.input.rows_whole or len(columns.image) <= MAX_CHUNKS)
             and max(columns.before, columns.after) <= MAX_PADDING
             and (problem.layer.in_shape[0] <= MAX_PIXEL_BYTES or columns.before == columns.after == 0)

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewright.compiler.errors import CompileError
-from tilewright.compiler.network.layers import Layer, UnitUse
+from tilewright.compiler.network.layer_uses import UnitUse
+from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.layout import Layout
 from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm
 from tilewright.compiler.plan.footprint import (

@@ -17,7 +17,7 @@ from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.kernels.execute import run_call
 from tilewright.compiler.kernels.refusal import refusal_of
 from tilewright.compiler.network.core_call import core_call
-from tilewright.compiler.network.layers import UnitUse
+from tilewright.compiler.network.layer_uses import UnitUse
 from tilewright.compiler.passes.lower.build_core import core_info, core_layer, is_core
 from tilewright.isa.extension import BufferUnit
 

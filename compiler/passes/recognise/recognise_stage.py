@@ -14,7 +14,7 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxQuantizeLinear
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.graph.value_tables import TableError, tables_of
-from tilewright.compiler.network.layers import StageUse
+from tilewright.compiler.network.layer_uses import StageUse
 from tilewright.isa.extension import ExtensionError, PostStage
 from tilewright.isa.machine import TABLE_BYTES
 
