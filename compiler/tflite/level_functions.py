@@ -1,5 +1,7 @@
 """Functions of one tensor of levels, as tables of 256 values that LiteRT's own formulas fill."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tilewright.compiler.tflite.bounds import ACTIVATIONS, clamped, level_bounds
@@ -7,7 +9,26 @@ from tilewright.compiler.tflite.graph_builder import GraphBuilder, LevelNumbers,
 from tilewright.compiler.tflite.litert_numbers import eighths, fixed_point, hard_swish, rounded
 from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
 
-__all__ = ["dequantise", "leaky_relu", "logistic", "put_table", "quantise", "rectify", "sloped", "swish", "tangent"]
+__all__ = ["dequantise", "elementary", "leaky_relu", "logistic", "put_table", "quantise", "rectify", "sloped", "swish",
+           "tangent"]
+
+_Function = Callable[[np.ndarray], np.ndarray]
+
+_ELEMENTARY: dict[str, tuple[tuple[str, ...], _Function]] = {
+    "ABS": (("Abs",), np.abs),
+    "COS": (("Cos",), np.cos),
+    "ELU": (("Elu",), lambda real: np.where(real < 0, np.expm1(real), real)),
+    "EXP": (("Exp",), np.exp),
+    "LOG": (("Log",), np.log),
+    "NEG": (("Neg",), np.negative),
+    "RSQRT": (("Sqrt", "Reciprocal"), lambda real: 1 / np.sqrt(real)),
+    "SIN": (("Sin",), np.sin),
+    "SQRT": (("Sqrt",), np.sqrt),
+}
+"""By TensorFlow Lite's name, ONNX's operators one behind the other, and the function of real numbers in float64."""
+
+_FAR = 1e6
+"""Beyond all levels."""
 
 _FLOATS = {"RELU": "Relu", "LOGISTIC": "Sigmoid", "TANH": "Tanh", "HARD_SWISH": "HardSwish"}
 
@@ -52,6 +73,27 @@ def _pair(builder: GraphBuilder, operator: TfliteOperator) -> tuple[TfliteTensor
 
 def _put_float(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> None:
     builder.put(operator.outputs[0], kind, [builder.stored(operator.inputs[0])])
+
+
+def elementary(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a function of each element by itself: of levels a table of the function of the real numbers they stand for.
+
+    Where a function has no finite value, the level is that of the largest number, or of the least.
+    """
+    kinds, function = _ELEMENTARY[operator.kind]
+    x, y = _pair(builder, operator)
+    if not y.is_levels:
+        name = builder.stored(operator.inputs[0])
+        for kind in kinds[:-1]:
+            name = builder.node(kind, [name], like=y.name)
+        builder.put(operator.outputs[0], kinds[-1], [name])
+        return
+    with np.errstate(all="ignore"):
+        steps = function((_levels(x) - x.zero) * np.float64(x.scale)) / np.float64(y.scale)
+    far = np.nan_to_num(steps, nan=0.0, posinf=_FAR, neginf=-_FAR)
+    builder.near(operator, "its table is rounded once from real numbers")
+    put_table(builder, operator, operator.inputs[0],
+              np.rint(np.clip(far, -_FAR, _FAR)).astype(np.int64) + y.zero)
 
 
 def rectify(builder: GraphBuilder, operator: TfliteOperator) -> None:

@@ -12,6 +12,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ARG_MAX": ("ArgMaxOptions", ("OutputType",)),
     "ARG_MIN": ("ArgMinOptions", ("OutputType",)),
     "AVERAGE_POOL_2D": _POOL,
+    "BATCH_MATMUL": ("BatchMatMulOptions", ("AdjX", "AdjY")),
     "CALL_ONCE": ("CallOnceOptions", ("InitSubgraphIndex",)),
     "CONCATENATION": ("ConcatenationOptions", ("Axis", "FusedActivationFunction")),
     "CONV_2D": ("Conv2DOptions", _CONVOLUTION),

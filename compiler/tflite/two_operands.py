@@ -12,7 +12,7 @@ from tilewright.compiler.tflite.level_functions import put_table
 from tilewright.compiler.tflite.litert_numbers import LEVELS, sum_of_levels
 from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
 
-__all__ = ["add", "divide", "maximum", "minimum", "multiply", "subtract"]
+__all__ = ["add", "divide", "maximum", "minimum", "multiply", "square", "squared_difference", "subtract"]
 
 _ALL = 65536
 
@@ -54,6 +54,25 @@ def divide(builder: GraphBuilder, operator: TfliteOperator) -> None:
     if builder.tensor(operator.outputs[0]).is_levels:
         raise operator.refusal("it divides integers", "convert the model with a product by the reciprocal")
     _put_real(builder, operator, "Div")
+
+
+def square(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a SQUARE of floats."""
+    if builder.tensor(operator.outputs[0]).is_levels:
+        raise operator.refusal("it squares integers", "convert the model with a product of the tensor by itself")
+    name = builder.stored(operator.inputs[0])
+    builder.put(operator.outputs[0], "Mul", [name, name])
+
+
+def squared_difference(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a SQUARED_DIFFERENCE."""
+    y = builder.tensor(operator.outputs[0])
+    if y.is_levels:
+        builder.near(operator, "its squares are rounded once from real numbers")
+    first, second = (builder.as_real(_aligned(builder, index, len(y.shape)), builder.tensor(index))
+                     for index in operator.inputs)
+    difference = builder.node("Sub", [first, second], like=y.name)
+    put_result(builder, operator, builder.node("Mul", [difference, difference], like=y.name))
 
 
 def maximum(builder: GraphBuilder, operator: TfliteOperator) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 
 from tilewright.compiler.tflite.bounds import put_result, result_of
 from tilewright.compiler.tflite.element_moves import in_file_layout, put_in_file_layout
-from tilewright.compiler.tflite.graph_builder import GraphBuilder, constant_of
+from tilewright.compiler.tflite.graph_builder import GraphBuilder, LevelNumbers, constant_of
 from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
 
-__all__ = ["convolution", "depthwise", "fully_connected", "transposed_convolution", "window"]
+__all__ = ["batch_product", "convolution", "depthwise", "fully_connected", "transposed_convolution", "window"]
 
 SAME, VALID = 0, 1
 
@@ -74,6 +74,26 @@ def depthwise(builder: GraphBuilder, operator: TfliteOperator) -> None:
                                "convert the model again")
     attributes = window(operator, x, y, weights.shape[1:3])
     _put_product(builder, operator, "Conv", weights.transpose(3, 0, 1, 2), 0, attributes | {"group": x.shape[3]})
+
+
+def batch_product(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a BATCH_MATMUL of two tensors, each maybe with its last two axes exchanged."""
+    y = builder.tensor(operator.outputs[0])
+    names = []
+    for index, exchanged in zip(operator.inputs[:2], ("AdjX", "AdjY"), strict=True):
+        tensor = builder.tensor(index)
+        shape = builder.constant(np.array(tensor.shape, np.int64), f"{tensor.name}:shape")
+        laid = builder.node("Reshape", [in_file_layout(builder, index), shape], like=tensor.name)
+        real, rank = builder.as_real(laid, tensor), len(tensor.shape)
+        if operator.options[exchanged]:
+            order = [*range(rank - 2), rank - 1, rank - 2]
+            real = builder.node("Transpose", [real], like=tensor.name, perm=order)
+        names.append(real)
+    result = builder.node("MatMul", names, like=y.name)
+    if y.is_levels:
+        builder.near(operator, "its sums are scaled by a float32 factor")
+        result = builder.quantised(result, LevelNumbers.of(y), like=y.name)
+    put_in_file_layout(builder, operator.outputs[0], result)
 
 
 def transposed_convolution(builder: GraphBuilder, operator: TfliteOperator) -> None:

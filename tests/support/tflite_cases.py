@@ -97,7 +97,7 @@ def _two(kind: str, first: tuple[int, ...], second: tuple[int, ...], *, constant
         zeros = [int(rng.integers(-128, 128)) for _ in range(3)]
         if alike:
             scales, zeros = scales[:1] * 3, zeros[:1] * 3
-        elif kind == "MUL":
+        elif kind in ("MUL", "SQUARED_DIFFERENCE"):
             scales[2] = scales[0] * scales[1] * 90
         a = file.tensor(first, scales[0], zeros[0])
         b = file.constant(rng.integers(-128, 128, second).astype(np.int8), scales[1], zero=zeros[1]) if constant else \
@@ -108,12 +108,27 @@ def _two(kind: str, first: tuple[int, ...], second: tuple[int, ...], *, constant
     return fill
 
 
+def _batch_product(first: tuple[int, ...], second: tuple[int, ...], *, turned: bool = False) -> Maker:
+    """Return a product of two computed matrices; of a ``turned`` one the last two axes are exchanged."""
+    def fill(file: TfliteFile, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+        scales = [_scale(rng) for _ in range(2)]
+        a, b = (file.tensor(shape, scale, int(rng.integers(-128, 128)))
+                for shape, scale in zip((first, second), scales, strict=True))
+        y = file.tensor((*first[:-1], second[-2 if turned else -1]), scales[0] * scales[1] * 400, 5)
+        file.operator("BATCH_MATMUL", [a, b], [y], AdjX=False, AdjY=turned)
+        return [a, b], [y]
+    return fill
+
+
 for _kind in ("ADD", "SUB", "MUL"):
     _case(f"{_kind.lower()}", _two(_kind, (1, 16, 16, 16), (1, 16, 16, 16)))
     _case(f"{_kind.lower()} relu", _two(_kind, (1, 8, 8, 4), (1, 8, 8, 4), FusedActivationFunction=1))
     _case(f"{_kind.lower()} per channel", _two(_kind, (1, 8, 8, 4), (1, 1, 1, 4)))
     _case(f"{_kind.lower()} of one", _two(_kind, (1, 8, 8, 4), (1,), constant=True))
     _case(f"{_kind.lower()} of rows", _two(_kind, (1, 40), (1, 40)))
+_case("squared difference", _two("SQUARED_DIFFERENCE", (1, 8, 8, 4), (1, 8, 8, 4)))
+_case("batch product", _batch_product((1, 6, 10), (1, 7, 10), turned=True))
+_case("batch product of four axes", _batch_product((1, 2, 6, 10), (1, 2, 10, 5)))
 _case("maximum", _two("MAXIMUM", (1, 8, 8, 4), (1, 8, 8, 4), alike=True))
 _case("minimum", _two("MINIMUM", (1, 8, 8, 4), (1, 8, 8, 4), alike=True))
 
@@ -137,11 +152,11 @@ for _kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
                                          FusedActivationFunction=1))
 
 
-def _one(kind: str, shape: tuple[int, ...], *, scale: float | None = None, result: tuple[float, int] | None = None,
-         **options: Any) -> Maker:
+def _one(kind: str, shape: tuple[int, ...], *, scale: float | None = None, zero: int | None = None,
+         result: tuple[float, int] | None = None, **options: Any) -> Maker:
     """Return a function of one tensor; ``result`` is scale and zero point of what it gives."""
     def fill(file: TfliteFile, rng: np.random.Generator) -> tuple[list[int], list[int]]:
-        own = scale or _scale(rng), int(rng.integers(-60, 60))
+        own = scale or _scale(rng), int(rng.integers(-60, 60)) if zero is None else zero
         given = own if result == (0, 0) else result or (own[0] * float(rng.uniform(0.6, 1.6)),
                                                         int(rng.integers(-60, 60)))
         x, y = file.tensor(shape, *own), file.tensor(shape, *given)
@@ -160,6 +175,9 @@ _case("relu rescaled", _one("RELU", _ALL))
 _case("relu6", _one("RELU6", _ALL, scale=0.06, result=(0, 0)))
 _case("relu of 1", _one("RELU_N1_TO_1", _ALL, scale=0.02, result=(0, 0)))
 _case("requantised", _one("QUANTIZE", _ALL))
+_case("exp", _one("EXP", _ALL, scale=0.03, result=(0.2, -128)))
+_case("elu", _one("ELU", _ALL, scale=0.03, result=(0.02, -60)))
+_case("rsqrt", _one("RSQRT", _ALL, scale=0.05, zero=-128, result=(0.02, -128)))
 _case("softmax", _one("SOFTMAX", (1, 12), scale=0.1, result=(1 / 256, -128), Beta=1.0))
 _case("softmax of rows", _one("SOFTMAX", (1, 30, 20), scale=0.05, result=(1 / 256, -128), Beta=1.0))
 
