@@ -33,6 +33,7 @@ _LIBRARY = "cells.lib"
 _CONSTRAINTS = "abc.constr"
 
 # Without constraints abc does not buffer. splitnets: OpenSTA does not read `wire signed`.
+# keep: what only memories read stays, though they are gone.
 _COMMANDS = """\
 hierarchy -check -top {top}
 proc
@@ -55,6 +56,7 @@ autoname
 read_liberty -lib cells.lib
 write_json netlist.json
 delete t:{macro}
+setattr -set keep 1 t:*
 splitnets
 opt_clean -purge
 write_verilog -noattr -noexpr -nohex -nodec netlist.v

@@ -117,6 +117,32 @@ def test_standard_cells_have_the_library_s_areas(cache):
     assert report.to_json()["timing"]["path"]["wire_ns"] is None
 
 
+PLACED = r"""
+module \coprocessor.coprocessor.post.buffer (input clk, input we, input [9:0] a, input [7:0] d, output reg [7:0] q,
+                                             output reg [9:0] here);
+  reg [7:0] words [1023:0];
+  reg [9:0] place;
+  always @(posedge clk) begin
+    here <= a; place <= here * here;
+    if (we) words[place] <= d;
+    q <= words[place];
+  end
+endmodule
+module \coprocessor.coprocessor (input clk, input we, input [9:0] a, input [7:0] d, output [7:0] q,
+                                 output [9:0] here);
+  \coprocessor.coprocessor.post.buffer buffer (.clk(clk), .we(we), .a(a), .d(d), .q(q), .here(here));
+endmodule
+"""
+"""A register that nothing but a memory reads, behind a product."""
+
+
+def test_timing_knows_registers_that_only_memories_read(cache):
+    request = SynthesisRequest(verilog_design("placed", PLACED, TOP), "nano", place=True)
+    path = synthesise(request, "osu018", quiet).timing.path
+    assert path.start_block == path.end_block == "post: result buffer"
+    assert path.logic_ns > 1, "the product is on it"
+
+
 def test_a_second_question_starts_no_tool(cache, monkeypatch):
     first = tiny("ecp5-25k")
     monkeypatch.setattr("tilewright.hardware.synthesis.cached_steps._run", lambda *_: pytest.fail("it was run again"))
