@@ -13,7 +13,8 @@ _QUANTISERS = {"aimet_onnx", "brevitas", "esp_ppq", "modelopt", "neural_compress
 
 # Folders from the lowest to the highest: a folder imports from those above it in this list, never from those below.
 FLOORS = (
-    "isa", "isa/coded", "isa/dram", "isa/registers", "isa/rows", "isa/words", "isa/semantics", "models", "tools",
+    "isa", "isa/coded", "isa/dram", "isa/integers", "isa/registers", "isa/rows", "isa/words", "isa/semantics", "models",
+    "tools",
     "rtl/stream", "rtl/arithmetic", "rtl/bus", "rtl/buffers", "rtl/array", "rtl/load", "rtl/store", "rtl/post",
     "rtl/port", "rtl",
     "compiler/errors", "compiler/kernels/language", "compiler/kernels/operators",
@@ -34,7 +35,8 @@ FLOORS = (
     "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",
     "runtime/advice", "runtime/accuracy", "runtime/card", "runtime/compare", "runtime/ranges", "runtime/check",
     "runtime/views",
-    "hardware/synthesis/ecp5", "hardware/synthesis/families", "hardware/synthesis", "hardware/board",
+    "hardware/synthesis/ecp5", "hardware/synthesis/families", "hardware/synthesis/layout", "hardware/synthesis",
+    "hardware/board",
     "hardware/package", "hardware/area_model",
     "hardware/proofs", "hardware",
     "energy/calibrate", "bench/explore_page", "bench/exploration", "bench/ablation", "bench/pictures", "bench",
@@ -58,9 +60,9 @@ ALLOWED = {
     # models/ lends runtime/ the files of the built-in networks, and no torch.
     "runtime": ({"compiler", "energy", "isa", "models", "sim", "tools"},
                 {"google", "numpy", "onnx", "onnxruntime", "pydantic", "rich"}),
-    # amaranth, bitwuzla, rtl: in hardware/proofs alone, see DOORS.
+    # amaranth, bitwuzla, rtl: in hardware/proofs, coloquinte: in hardware/synthesis/layout alone, see DOORS.
     "hardware": ({"compiler", "energy", "isa", "models", "rtl", "runtime", "sim", "tools"},
-                 {"amaranth", "bitwuzla", "numpy", "rich", *_CORES}),
+                 {"amaranth", "bitwuzla", "coloquinte", "numpy", "rich", *_CORES}),
     # matplotlib in bench/pictures; optuna, plotly, pydantic, ray in bench/exploration, quantisers in bench/toolchains
     # alone: see DOORS.
     "bench": ({"compiler", "energy", "hardware", "isa", "models", "runtime", "sim", "tools"},
@@ -76,11 +78,11 @@ DOORS = {
     "amaranth": ("examples", "hardware/proofs/guarded_master.py", "hardware/proofs/unitless_coprocessor.py", "rtl",
                  "sim/verilog/elaborate.py", "sim/verilog/modular"),
     "bitwuzla": ("hardware/proofs/unrolled_model.py",),
+    "coloquinte": ("hardware/synthesis/layout/coloquinte_placer.py",),
     "google": ("compiler/onnx", "runtime/oracle"),
     "matplotlib": ("bench/pictures",),
-    "numpy": ("isa/coded", "isa/rows", "isa/semantics", "isa/words", "models", "tools", "compiler", "sim", "energy",
-              "runtime",
-              "hardware", "bench", "cli", "examples"),
+    "numpy": ("isa/coded", "isa/integers", "isa/rows", "isa/semantics", "isa/words", "models", "tools", "compiler", "sim",
+              "energy", "runtime", "hardware", "bench", "cli", "examples"),
     "onnx": ("bench/toolchains", "compiler/control", "compiler/normal", "compiler/onnx", "compiler/pulp",
              "compiler/stream", "compiler/tflite/graph_builder.py", "compiler/tflite/tflite_reader.py", "examples",
              "compiler/graph/value_tables.py", "models", "runtime/onnx_backend.py", "runtime/quantise",
