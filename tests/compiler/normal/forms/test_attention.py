@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 from tilewright.compiler.normal.rules.normal_form import normalise
 from tilewright.runtime.oracle.onnx_runtime import session
@@ -13,18 +14,17 @@ MASK = np.random.default_rng(3).normal(size=(TOKENS, KEYS)).astype(np.float32)
 MASK[:, 2] = -np.inf
 
 
-def model(shapes, attributes, mask=None, outputs=("y",), softened=False):
+def model(shapes, attributes, mask=None, outputs=("y",), opset=23):
     """Return a model of one attention, whose operands are behind operators that keep their shapes."""
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
               for name, shape in zip("qkv", shapes, strict=True)]
     nodes = [helper.make_node("Tanh", [name], [f"{name}1"]) for name in "qkv"]
     given = ["q1", "k1", "v1", *(["m"] if mask is not None else [])]
-    nodes.append(helper.make_node("Attention", given, list(outputs), "attention", **attributes,
-                                  **({"softcap": 2.0} if softened else {})))
+    nodes.append(helper.make_node("Attention", given, list(outputs), "attention", **attributes))
     constants = [] if mask is None else [numpy_helper.from_array(mask, "m")]
     graph = helper.make_graph(nodes, "one", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
                               constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=11)
 
 
 def flat(heads, groups):
@@ -54,11 +54,35 @@ def test_it_computes_the_same_as_one_operator(case, more, mask):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("change", ["soft cap", "present key", "heads that do not divide"])
-def test_what_products_and_a_softmax_do_not_tell_stays(change):
-    shapes, attributes = flat(3, 2) if change == "heads that do not divide" else flat(2, 2)
-    whole = model(shapes, attributes, softened=change == "soft cap")
-    if change == "present key":
-        whole.graph.node[-1].output.append("present")
-        whole.graph.output.append(onnx.helper.make_tensor_value_info("present", TensorProto.FLOAT, None))
+@pytest.mark.parametrize(("attributes", "mask"), [
+    ({"left_window_size": 1}, None), ({"left_window_size": 2, "right_window_size": 1}, MASK),
+    ({"right_window_size": 3, "is_causal": 1, "scale": 0.0}, None),
+], ids=["left", "both, masked", "causal, no scale"])
+def test_windows_are_part_of_the_mask(attributes, mask):
+    shapes, heads = flat(2, 2)
+    made = normalise(model(shapes, heads | attributes, mask, opset=25))
+    assert made.counts == {"attention": 1}
+    rng = np.random.default_rng(1)
+    feeds = {name: rng.normal(size=shape).astype(np.float32) for name, shape in zip("qkv", shapes, strict=True)}
+    reference = ReferenceEvaluator(model(shapes, heads | attributes, mask, opset=25))
+    made.proto.opset_import[0].version = 23     # none of its operators is newer
+    (found,) = session(made.proto.SerializeToString()).run(None, feeds)
+    np.testing.assert_allclose(found, reference.run(None, feeds)[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("more", "mask"), [
+    ({"softcap": 2.0}, None), ({"softmax_precision": TensorProto.DOUBLE}, None), ({"right_window_size": 0}, MASK < -9),
+    ({"left_window_size": 0}, MASK == np.inf), ({}, MASK[:, :4]), ({"q_num_heads": 3}, None),
+], ids=["soft cap", "softmax of doubles", "a query without keys", "no query with keys", "a mask of fewer keys",
+        "heads that do not divide"])
+def test_what_products_and_a_softmax_do_not_tell_stays(more, mask):
+    shapes, attributes = flat(3, 2) if "q_num_heads" in more else flat(2, 2)
+    whole = model(shapes, attributes | more, mask, opset=25)
+    assert normalise(whole).proto is whole
+
+
+def test_an_attention_whose_keys_are_kept_stays():
+    whole = model(*flat(2, 2))
+    whole.graph.node[-1].output.append("present")
+    whole.graph.output.append(onnx.helper.make_tensor_value_info("present", TensorProto.FLOAT, None))
     assert normalise(whole).proto is whole
