@@ -293,7 +293,7 @@ PROPERTIES = (
             Mutant("halves away from zero", _REQUANTISE, "(half & (rest | kept[0]))", "half"),
             Mutant("a product in a wrong place", _REQUANTISE, "middle=pipe.middle_a + pipe.middle_b)",
                    "middle=pipe.middle_a + (pipe.middle_b << 1))"),
-            Mutant("bits lost below the shift", _REQUANTISE, "rest=lost | bottom.any()", "rest=bottom.any()"),
+            Mutant("bits lost below the shift", _REQUANTISE, "lost | bottom.any())", "bottom.any())"),
         ),
         bound=14,
         pipeline=True,
