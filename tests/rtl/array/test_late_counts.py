@@ -11,6 +11,7 @@ from tests.support.streams import simulate
 from tilewright.isa.machine import Machine
 from tilewright.rtl.array.lane import DEPTH
 from tilewright.rtl.array.sequencer import Sequencer
+from tilewright.rtl.array.sequencer_state import PlaneTurns
 
 SMALL = {"activation_bytes": 1 << 20, "weight_bytes": 1 << 16}
 MACHINES = {
@@ -35,6 +36,7 @@ class Counts(Component):
 
     def __init__(self, machine):
         self.machine = machine
+        self._planes = PlaneTurns(machine)
         super().__init__()
 
     def elaborate(self, platform):

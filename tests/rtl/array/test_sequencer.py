@@ -174,7 +174,7 @@ def plain(machine, **fields):
     return "conv", "run", {
         "tiles_x": 4 * machine.tiles, "tiles_y": 3, "runs": 1, "kernel_x": 1, "kernel_y": 1, "groups": 2, "y_half": 0,
         "weight_base": 0, "accumulate": 0, "hold": 0, "base": 5, "x_step": 16, "y_step": 1000, "kernel_x_step": 0,
-        "kernel_y_step": 0, "group_step": 0, "pair_words": 0} | fields
+        "kernel_y_step": 0, "group_step": 0, "plane_step": 0, "pair_words": 0} | fields
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=IDS)
