@@ -344,7 +344,7 @@ class Program:
             base=base, rows=rows, winograd=layer.winograd, shared=layer.shared, parameter_base=parameter_base,
             channels=layer.channels, residual=layer.residual is not None, pooled=layer.pool is not None,
             table=layer.table is not None, table_slot=layer.table or 0,
-            table_first=layer.table_first, whole=layer.whole))
+            table_first=layer.table_first, whole=layer.whole, wide=False))
         self.runs.append(run)
 
 
