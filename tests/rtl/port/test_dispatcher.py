@@ -13,13 +13,14 @@ from tilewright.isa.assembler import command as make
 from tilewright.isa.assembler import decode_variant
 from tilewright.isa.counts import COUNTS, refused_count
 from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, EncodingError
-from tilewright.isa.lacking import lacks
-from tilewright.isa.machine import UNITS, preset
+from tilewright.isa.lacking import lacks, variants_of
+from tilewright.isa.machine import EXTRA_UNITS, UNITS, preset
 from tilewright.rtl.port.dispatcher import QUEUED_UNITS, Dispatcher, legal
 from tilewright.rtl.stream.commands import Command
 
 NANO = preset("nano")
 FEWEST = replace(NANO, name="fewest", array="plain", **dict.fromkeys(UNITS, False))
+MOST = replace(NANO, name="most", lanes=2, **dict.fromkeys(EXTRA_UNITS, True))
 
 
 def hardware(command):
@@ -28,16 +29,15 @@ def hardware(command):
 
 
 FENCE = hardware(make("sta", "fence"))
-PLAIN = [(instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants
-         if variant.unit in QUEUED_UNITS]
 
 
-def random_commands(count, seed=0):
-    """Return pairs (unit, command), each command told apart by its rs2."""
+def random_commands(machine, count, seed=0):
+    """Return pairs (unit, command) of what the machine has, each command told apart by its rs2."""
     rng = random.Random(seed)
+    plain = [each for each in variants_of(machine) if each[1].unit in QUEUED_UNITS]
     pairs = []
     for number in range(count):
-        instruction, variant = rng.choice(PLAIN)
+        instruction, variant = rng.choice(plain)
         pairs.append((variant.unit, Command.const({"funct3": instruction.funct3, "variant": variant.code,
                                                    "rs1": rng.getrandbits(32), "rs2": number})))
     return pairs
@@ -68,9 +68,10 @@ def test_legal_is_what_the_assembler_decodes_and_the_machine_has(machine):
     sim.run()
 
 
-@pytest.mark.parametrize("stall", [0, 0.5, 0.9])
-def test_each_unit_gets_its_commands_in_order(stall):
-    dut, sent, received = Dispatcher(NANO), random_commands(200), {}
+@pytest.mark.parametrize(("machine", "stall"), [(MOST, 0), (MOST, 0.5), (MOST, 0.9), (NANO, 0.5)],
+                         ids=lambda each: getattr(each, "name", each))
+def test_each_unit_gets_its_commands_in_order(machine, stall):
+    dut, sent, received = Dispatcher(machine), random_commands(machine, 200), {}
 
     def consumer(unit, seed):
         async def take(ctx):
@@ -211,7 +212,7 @@ def test_fence_is_the_only_command_of_the_host():
 
 @pytest.mark.parametrize(("mnemonic", "variant"), COUNTS)
 def test_a_count_of_zero_is_told_and_no_other(mnemonic, variant):
-    dut = Dispatcher(replace(NANO, lanes=2, row_unit=True, coded_weights=True, channel_kernels=True))
+    dut = Dispatcher(MOST)
     whole = dict.fromkeys(COUNTS[mnemonic, variant], 1)
 
     async def check(ctx):

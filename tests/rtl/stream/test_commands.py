@@ -11,7 +11,7 @@ from amaranth.sim import Simulator
 from tests.support.streams import transfer, transfer_timed
 from tilewright.isa.assembler import pack
 from tilewright.isa.encoding import INSTRUCTIONS, UNITS, EncodingError
-from tilewright.isa.machine import preset
+from tilewright.isa.machine import EXTRA_UNITS, preset
 from tilewright.rtl.stream.commands import FUNCT3, VARIANT, Command, CommandQueue, codes_of, flag, is_command, operands
 
 ALL = [(instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants]
@@ -43,7 +43,7 @@ def test_a_flag_that_is_not_there_is_refused():
 
 
 def test_units_share_the_commands_without_overlap():
-    machine = replace(preset("base"), row_unit=True, coded_weights=True, channel_kernels=True)
+    machine = replace(preset("base"), **dict.fromkeys(EXTRA_UNITS, True))
     codes = [code for unit in UNITS for code in codes_of(unit, machine)]
     assert len(codes) == len(set(codes)) == len(ALL)  # an extension's instruction is in no machine of the table
     assert set(codes) < {(FUNCT3[mnemonic], code) for (mnemonic, _), code in VARIANT.items()}
