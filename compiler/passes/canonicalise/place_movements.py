@@ -39,11 +39,16 @@ class PlaceMovements(Pass):
 
     def apply(self, graph: Graph) -> Graph:
         region = {node.output: node for node in graph.nodes if _is_movement(graph, node)}
+        traced = dict(region)
         for name, node in region.items():
             outside = any(reader.output not in region for reader in graph.readers(name))
             if outside or name in graph.outputs:
-                found = _origins(graph, region, node)
-                graph = graph if found is None else _placed(graph, node, found)
+                found = _origins(graph, traced, node)
+                placed = graph if found is None else _placed(graph, node, found)
+                if found is not None and any(graph.producer(source.name) is not None and placed.producer(source.name)
+                                             is None for source in found.sources):
+                    del traced[name]    # made at once, from no source: other movements find their bytes in it
+                graph = placed
         return graph.without_unread(lambda node: node.output not in region)
 
 
@@ -177,7 +182,7 @@ def _stored_by_product(graph: Graph, node: Node, origins: _Origins) -> Graph | N
     source, *others = origins.sources
     product, shape = graph.producer(source.name), source.shape or ()
     if others or product is None or not isinstance(product.operator, QProduct) or len(shape) != _IMAGE_RANK \
-            or graph.only_reader(source.name) is None or origins.places.size != math.prod(shape) \
+            or not _leads_only_to(graph, source.name, node) or origins.places.size != math.prod(shape) \
             or np.unique(origins.places).size != origins.places.size:
         return None
     home = np.argsort(origins.places).reshape(shape[2], shape[3], shape[1])
@@ -190,6 +195,16 @@ def _stored_by_product(graph: Graph, node: Node, origins: _Origins) -> Graph | N
     new = product.with_(operator=operator, inputs=(*product.inputs[1::-1], *product.inputs[2:]), output=turned.name)
     return graph.with_tensors(turned).replaced(
         (product, node), new, Node(QAssemble((steps,)), (turned.name,), node.output, origins.names))
+
+
+def _leads_only_to(graph: Graph, value: str, node: Node) -> bool:
+    """Tell whether nothing reads a value, nor what is made of it, on the way to what ``node`` writes."""
+    while value != node.output:
+        reader = graph.only_reader(value)
+        if reader is None:
+            return False
+        value = reader.output
+    return True
 
 
 def _steps_of(home: np.ndarray) -> ByteSteps | None:

@@ -49,9 +49,8 @@ def compared(path, model, dtype, seed=0, machine="base"):
     feed = {each.name: rng.integers(bounds.min, bounds.max + 1, [d.dim_value for d in each.type.tensor_type.shape.dim])
             .astype(dtype) for each in model.graph.input}
     ours = InferenceSession(path, machine)
-    (got,) = ours.run(None, feed)
-    (wanted,) = onnx_session(path).run(None, feed)
-    np.testing.assert_array_equal(got, wanted)
+    for got, wanted in zip(ours.run(None, feed), onnx_session(path).run(None, feed), strict=True):
+        np.testing.assert_array_equal(got, wanted)
     return ours
 
 
@@ -134,3 +133,18 @@ def test_heads_are_stored_side_by_side_by_their_products(tmp_path, first, second
     graph.output[0].CopyFrom(helper.make_tensor_value_info(name, TensorProto.INT8, shape))
     compared(path, model, np.int8)
     assert [layer.factor is not None for layer in layers_of(path)][-3:] == [True] * 3
+
+
+@pytest.mark.parametrize("second", ["i", "r"], ids=["behind it", "before it"])
+def test_heads_that_are_stored_turned_are_read_by_other_movements_too(tmp_path, second):
+    model, path = product((1, 3, 8, 12), (1, 3, 12, 20), np.int8, (3, -9, 5)), tmp_path / "model.onnx"
+    graph, shapes = model.graph, {"r": (1, 24, 20, 1), "i": (1, 24, 4, 5)}
+    graph.initializer.extend(numpy_helper.from_array(np.array(shape, np.int64), f"{name}:shape")
+                             for name, shape in shapes.items())
+    graph.node.extend([helper.make_node("Reshape", ["y", "r:shape"], ["r"]),
+                       helper.make_node("Reshape", ["r", "i:shape"], ["i"]),
+                       helper.make_node("Transpose", [second], ["z"], perm=[0, 3, 1, 2])])
+    shapes["z"] = tuple(shapes[second][axis] for axis in (0, 3, 1, 2))
+    del graph.output[:]
+    graph.output.extend(helper.make_tensor_value_info(name, TensorProto.INT8, shapes[name]) for name in "iz")
+    compared(path, model, np.int8)
