@@ -40,13 +40,15 @@ class _Fusion:
         makers = [layer for layer in self.makers if isinstance(layer, Layer) and self._takes(layer)]
         if not makers or len(makers) < len(self.makers) or not self._alone():
             return self.before
-        tensors, fused = dict(self.before.tensors), {}
+        before = self.before.tensors
+        tensors, fused = {name: info for name, info in before.items()     # the others are not made any more
+                          if _place(info).parent != self.source.parent}, {}
         for maker in makers:
-            info = self._moved(tensors[maker.output])
+            info = self._moved(before[maker.output])
             tensors[info.name] = info
             fused[maker.name] = replace(maker, rows=self.rows.rows, output=info.name, exact=self.rows.exact,
                                         onnx_nodes=maker.onnx_nodes + self.rows.onnx_nodes)
-        old = self._cycles(self.before.tensors, [*makers, self.rows])
+        old = self._cycles(before, [*makers, self.rows])
         new = self._cycles(tensors, fused.values())
         if old is None or new is None or new >= old:
             return self.before
@@ -77,11 +79,16 @@ class _Fusion:
             and layer.out_shape[0] == self.rows.out_shape[0] and info.images == 1
 
     def _moved(self, info: TensorInfo) -> TensorInfo:
-        """Return where a maker's results lie as rows: as far from the rows' first as in what they were read from."""
+        """Return where a maker's results lie as rows: as far from the rows' first as in what they were read from.
+
+        What makes all that the rows were read from makes all that they were written to.
+        """
         place, height = _place(info), info.shape[1]
+        known = self.before.tensors[self.rows.output]
+        if (info.name, info.shape) == (self.rows.input, known.shape):
+            return known
         moved = replace(place, parent=self.target.parent, offset=place.offset - self.source.offset + self.target.offset,
                         row_step=place.row_step if height > 1 else self.target.row_step)
-        known = self.before.tensors[self.rows.output]
         return replace(known, name=f"{info.name}:as rows of {self.rows.name}", shape=info.shape, place=moved, dims=None,
                        onnx_name=None, onnx_dtype=None, onnx_shape=None)
 

@@ -79,6 +79,9 @@ def test_rows_behind_the_product_that_makes_them_in_rtl(op, tmp_path):
     compiled = check_in_rtl(network, MORE_UNITS, tmp_path)
     assert [(layer.kind, layer.rows is not None) for layer in compiled.network.layers] == [
         ("conv", True), ("conv", False)]
+    homes = {name: info.place.parent if info.place else name for name, info in compiled.network.tensors.items()}
+    assert set(homes.values()) == {homes[name] for name in (network.inputs[0].name, *(
+        each.output for each in compiled.network.layers))}      # and none that nothing writes
 
 
 def check_in_rtl(network, machine, tmp_path):
