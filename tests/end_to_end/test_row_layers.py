@@ -114,7 +114,8 @@ def test_the_host_core_is_a_level_beside_at_most():
 
 
 def test_a_normalisation_is_a_level_beside_the_host_core_s_at_most():
-    network = softmaxes(((1, 400, 128), -1, norm(128)), ((200, 200), -1, norm(200)), ((300, 96), -1, norm(96, **ROOT)))
+    network = softmaxes(((1, 400, 128), -1, norm(128)), ((200, 200), -1, norm(200)), ((300, 96), -1, norm(96, **ROOT)),
+                        ((1, 7, 8, 6), -3, norm(336)))     # an image, whose channels lie last
     inputs = inputs_of(network)
     ours = execute_fast(compile_layers(network, BASE, keep_tensors=True), inputs)
     theirs = run_network(network, inputs)

@@ -126,13 +126,22 @@ def _norm(call: Call, rows: Rows) -> RowNorm | str:
         return "the row unit takes normalisations along the last axis whose variance is not quantised"
     if rows.length < LEAST_NORM_ROW:
         return f"the row unit normalises rows of {LEAST_NORM_ROW} elements and more, and these have {rows.length}"
-    gains, shifts = (np.array(attrs[name], np.float64) / attrs["y_scale"] for name in ("gains", "shifts"))
+    gains, shifts = (_as_they_lie(np.array(attrs[name], np.float64) / attrs["y_scale"], rows)
+                     for name in ("gains", "shifts"))
     try:
         return RowNorm.of(gains.tolist(), shifts.tolist(), attrs.get("epsilon", 1e-5) / attrs["scale_value"]**2,
                           zero_point=attrs["y_zero_point"], low=max(-128, int(attrs.get("low", -128))),
                           about=attrs["zero_point_value"] if attrs["kind"] == "RMSNormalization" else None)
     except NormRefused as error:
         return f"the row unit needs {error}"
+
+
+def _as_they_lie(values: np.ndarray, rows: Rows) -> np.ndarray:
+    """Return what a row's elements have each, in ONNX's order, in that of memory: of an image, channels come last."""
+    if len(rows.dims) != 4 or 1 not in rows.along:
+        return values
+    image = values.reshape([rows.dims[axis] for axis in rows.along])
+    return np.moveaxis(image, rows.along.index(1), -1).ravel()
 
 
 def _direct(rows: Rows, source: TensorInfo, target: TensorInfo) -> tuple[str, str] | None:
