@@ -1,4 +1,4 @@
-"""What brings a layer's sums to int8 in whole numbers: a multiplier and an addend for each channel, and one shift."""
+"""Numbers that bring a layer's sums to int8: a multiplier and an addend for each channel, and one shift."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

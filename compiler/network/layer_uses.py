@@ -1,4 +1,4 @@
-"""What a layer uses that most do not: a stage or a unit of an extension, and planes of bytes for words of 16 bits."""
+"""Uses of a layer that most do not have: a stage or a unit of an extension, and planes of bytes for words of 16 bits."""
 
 from dataclasses import dataclass
 
@@ -48,12 +48,12 @@ class WordPlanes:
 
     @property
     def also_read(self) -> tuple[str, ...]:
-        """What the layer reads beside its input."""
+        """The tensors that the layer reads beside its input."""
         return (self.lower_input,) if self.lower_input else ()
 
     @property
     def also_written(self) -> tuple[str, ...]:
-        """What it writes beside its output."""
+        """The tensors that it writes beside its output."""
         return (self.lower_output,) if self.lower_output else ()
 
     @property

@@ -40,7 +40,7 @@ class _Step:
 
     @property
     def kind(self) -> Hashable:
-        """What the steps of neighbours that can be one have in common."""
+        """The steps that neighbours which can be one have in common."""
         joined = {place for place, _, _ in self.held}
         forms = tuple((place, _array(each).dtype.str, np.delete(_array(each).shape, axis).tobytes(), axis,
                        isinstance(each, ConstantLevels)) for place, each, axis in self.held)
