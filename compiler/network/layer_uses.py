@@ -1,4 +1,4 @@
-"""Uses of a layer that most do not have: a stage or a unit of an extension, and planes of bytes for words of 16 bits."""
+"""Uses of a layer that most have not: a stage or a unit of an extension, and planes of bytes for words of 16 bits."""
 
 from dataclasses import dataclass
 
