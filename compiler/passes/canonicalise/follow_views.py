@@ -1,4 +1,4 @@
-"""What computes each element by itself takes the image that its operand is a view of, so that it can join that layer.
+"""Sums and functions of each element take the image that their operand is a view of, so that they can join its layer.
 
 A sum or a function of a tensor of three dimensions is that of any image over the same bytes. The operand may be a view
 of an image with a pixel for each row, as a product of matrices makes it: in that shape the product takes it on.

@@ -1,4 +1,4 @@
-"""What DynamicQuantizeLinear makes of whole sums needs no floats but those of a few sums.
+"""DynamicQuantizeLinear of whole sums, with no floats but those of a few sums.
 
 ``f = Relu(Add(Mul(Cast(sums), s), b))`` grows with the sum, channel by channel, if s does not fall below 0. So the
 largest f is that of one of the channels' largest sums, to the bit, and its levels follow from the sums
