@@ -110,9 +110,8 @@ class ModelSource:
         ranges = ranges_of(model)
         origin = ModelOrigin.FILE if ranges is None else ModelOrigin.QUANTISED
         reading = (*notes_of(model), *((BATCH_NOTE,) if has_open_batch(model) else ()))
-        mendable = origin is ModelOrigin.FILE and DYNAMIC_NOTE not in reading
         return cls(path, origin, quantised_here(path), ranges, reading,
-                   left_in_float(model.graph) if mendable else frozenset(), state=state_of(model))
+                   left_in_float(model.graph) if origin is ModelOrigin.FILE else frozenset(), state=state_of(model))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -162,8 +161,7 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         if keep_float and precision is not Precision.QUANTISED:
             return source
         if calibrate is not None and DYNAMIC_NOTE in source.reading:
-            raise InputError(f"Option --calibrate needs a float model, and {source.path.name} is quantised "
-                             f"dynamically; give the float model that it was made from")
+            return _with_fixed_ranges(source, model, calibrate, steps)
         if precision is Precision.FLOAT or (precision is Precision.MIXED and (
                 calibrate is not None or _is_quantised_unasked(source, model))):
             return _quantised(source, model, calibrate, steps)
@@ -171,6 +169,21 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         raise InputError(f"Option {'--float' if keep_float else '--calibrate'} needs a float model, and "
                          f"{source.path.name} is already quantised")
     return source
+
+
+def _with_fixed_ranges(source: ModelSource, model: ReadModel, calibrate: Path, steps: Steps) -> ModelSource:
+    """Return a model that quantises at run time, quantised by samples instead."""
+    # Imported late, as the quantiser is.
+    from tilewright.runtime.quantise.fixed_ranges import FIXED_NOTE, with_fixed_ranges
+
+    fixed = with_fixed_ranges(model)
+    if fixed is None:
+        raise InputError(f"Option --calibrate needs a float model, or products as ONNX Runtime's quantize_dynamic "
+                         f"writes them, and {source.path.name} is quantised dynamically in another form; give the "
+                         f"float model that it was made from")
+    left = any(node.op_type == "DynamicQuantizeLinear" for node in fixed.graph.node)
+    reading = (*(note for note in source.reading if left or note != DYNAMIC_NOTE), FIXED_NOTE)
+    return _quantised(replace(source, reading=reading), fixed, calibrate, steps)
 
 
 def _is_quantised_unasked(source: ModelSource, model: ReadModel) -> bool:

@@ -122,8 +122,8 @@ QONNX_NOTE = "Quant of QONNX is computed as QuantizeLinear, Clip and DequantizeL
 """Of a model that nothing else runs as it is."""
 
 DYNAMIC_NOTE = ("quantised dynamically: ranges are computed at run time, so the host core computes in float between "
-                "the integer products of the datapath; to compute all there, give the float model with --calibrate, or "
-                "use quantize_static")
+                "the integer products of the datapath; to compute all there, fix the ranges with --calibrate FILE, of "
+                "samples of the inputs")
 """Of a model in which nothing was changed."""
 
 
