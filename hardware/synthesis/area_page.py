@@ -28,7 +28,8 @@ __all__ = ["CASES", "AreaCase", "main", "page", "run"]
 class AreaCase:
     """A machine, as ``--machine`` states it, on a target; ``place`` includes the timing of standard cells.
 
-    ``seed`` and ``freq``, the goal in MHz, are of place and route.
+    ``seed`` and ``freq``, the goal in MHz, are of place and route. ``row_only`` cases have a row of the table and no
+    section by block.
     """
 
     machine: str
@@ -37,6 +38,7 @@ class AreaCase:
     place: bool = True
     seed: int = 1
     freq: float = 80
+    row_only: bool = False
 
     @property
     def name(self) -> str:
@@ -69,6 +71,10 @@ CASES = (
     AreaCase("nano", "ecp5-25k", with_core=True, freq=40),
     AreaCase("large", "ecp5-85k", place=False), AreaCase("nano", "ice40up5k", place=False),
     *(AreaCase(machine, "xc7", place=False) for machine in ("nano", "base", "large")),
+    AreaCase("nano", "nexus-40", row_only=True), AreaCase("nano", "gw2a-18", row_only=True),
+    *(AreaCase("base", target, place=False, row_only=True) for target in ("nexus-40", "gw2a-18")),
+    *(AreaCase(machine, target, place=False, row_only=True)
+      for target in ("gw5a-25", "cyclonev", "gatemate-a1") for machine in ("nano", "base")),
     AreaCase("nano", "osu018"), AreaCase("base", "osu018"), AreaCase("nano", "sky130"), AreaCase("base", "sky130"),
 )
 
@@ -130,7 +136,7 @@ def main() -> None:
         parser.error(f"cases must be of {', '.join(named)}, not {', '.join(unknown)}")
     reports = run([named[name] for name in wanted], Steps())
     image = given.page.with_suffix(".svg")
-    write_file(image, picture([report for _, report in reports]).encode())
+    write_file(image, picture([report for case, report in reports if not case.row_only]).encode())
     for case, report in reports:
         if case.floorplan:
             drawn = floorplan(report.cells, f"{report.design} on {report.target_title}")

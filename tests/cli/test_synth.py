@@ -161,11 +161,12 @@ def test_the_page_has_a_row_and_a_section_for_each_case(tmp_path):
                      timing=Timing(100.0, 80.0, path, "by hand"))
     cases = [synth_page.AreaCase("nano", "ecp5-85k"), synth_page.AreaCase("nano", "xc7", with_core=True, place=False)]
     reports = list(zip(cases, [placed, finding("xc7", tmp_path)], strict=True))
+    reports.append((synth_page.AreaCase("base", "cyclonev", place=False, row_only=True), finding("cyclonev", tmp_path)))
     text = synth_page.page(reports, "area.svg", date(2026, 1, 2))
     assert "Yosys 0.70; 2026-01-02" in text
     assert "| nano | ecp5-85k | 101 LUT | 101 | 101 | 101 | LFE5U-85F | 100.0 | load to mac: lanes, 10.0 ns: " in text
     assert "`tilewright synth --target xc7 --machine nano --with-core --no-place`" in text
-    assert text.count("\n## ") == 2
+    assert text.count("\n## ") == 2 and "| cyclonev |" in text, "a case of a row has no section"
     assert "Not run for this page: base@ecp5-85k, base,array=winograd@ecp5-85k, nano@ecp5-25k, " in text
     for line in (line for line in text.splitlines() if line.startswith("| load")):
         assert line.count("|") == 8
