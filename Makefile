@@ -13,7 +13,7 @@ INSTALLED := .venv/.installed
 # Folders of tests that build no simulator, and the tests of the gateware's units that find most in a second.
 QUICK := structure isa compiler/onnx compiler/graph compiler/passes compiler/plan compiler/c \
     sim/values sim/timing rtl/stream rtl/bus runtime/oracle runtime/execution runtime/check runtime/quantise \
-    energy/calibrate cli/tables \
+    hardware/calibration cli/tables \
     rtl/load/test_load.py::test_random_commands rtl/store/test_store.py::test_random_commands \
     rtl/post/test_post.py rtl/post/test_pooling.py rtl/port/test_dispatcher.py rtl/port/test_window_check.py \
     rtl/array/test_lane.py rtl/array/test_late_counts.py \

@@ -1,4 +1,4 @@
-"""The command ``calibrate``: measure the prices of a technology; see `energy.calibrate.calibration`."""
+"""The command ``calibrate``: measure the prices of a technology; see `hardware.calibration.calibration`."""
 
 import json
 from dataclasses import replace
@@ -14,7 +14,7 @@ from tilewright.isa.machine import Machine
 from tilewright.tools.files import reason, require_place
 
 if TYPE_CHECKING:
-    from tilewright.energy.calibrate.record import CalibrationRecord
+    from tilewright.hardware.calibration.record import CalibrationRecord
 
 __all__ = ["CalibrationTarget", "calibrate", "register"]
 
@@ -80,7 +80,7 @@ def _earlier(path: Path, tech: CalibrationTarget) -> "CalibrationRecord":
         raise InputError(f"File {str(path)!r} must be the calibration.json of an earlier run, and has no blocks")
     if found["technology"] != tech.value:
         raise InputError(f"File {str(path)!r} must be a calibration of {tech.value}, not of {found['technology']!r}")
-    from tilewright.energy.calibrate.record import CalibrationRecord
+    from tilewright.hardware.calibration.record import CalibrationRecord
 
     try:
         return CalibrationRecord.from_json(found | {"cores": {}})
@@ -91,9 +91,9 @@ def _earlier(path: Path, tech: CalibrationTarget) -> "CalibrationRecord":
 
 def _measured(tech: CalibrationTarget, machine: Machine, blocks: str | None) -> "CalibrationRecord":
     """Return the figures of a new calibration: ``blocks`` alone are without other arrays."""
-    from tilewright.energy.calibrate.calibration import calibrate as measured
-    from tilewright.energy.calibrate.captures import WORKLOADS
-    from tilewright.energy.calibrate.processes import PROCESSES
+    from tilewright.hardware.calibration.calibration import calibrate as measured
+    from tilewright.hardware.calibration.captures import WORKLOADS
+    from tilewright.hardware.calibration.processes import PROCESSES
     from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
     from tilewright.tools.progress import Steps
 
@@ -105,8 +105,8 @@ def _measured(tech: CalibrationTarget, machine: Machine, blocks: str | None) -> 
 
 def _core_again(found: "CalibrationRecord") -> "CalibrationRecord":
     """Return figures with those of the cores measured now."""
-    from tilewright.energy.calibrate.cores import calibrate_cores
-    from tilewright.energy.calibrate.processes import PROCESSES
+    from tilewright.hardware.calibration.cores import calibrate_cores
+    from tilewright.hardware.calibration.processes import PROCESSES
     from tilewright.tools.progress import Steps
 
     process, steps = PROCESSES[found.technology], Steps()
@@ -115,8 +115,8 @@ def _core_again(found: "CalibrationRecord") -> "CalibrationRecord":
 
 
 def _write(found: "CalibrationRecord", output: Path) -> None:
-    from tilewright.energy.calibrate.calibration_page import page
-    from tilewright.energy.calibrate.technology_file import technology_text
+    from tilewright.hardware.calibration.calibration_page import page
+    from tilewright.hardware.calibration.technology_file import technology_text
 
     (output / f"{found.technology}.toml").write_text(technology_text(found), encoding="utf-8")
     (output / "calibration.md").write_text(page(found), encoding="utf-8")
@@ -124,7 +124,7 @@ def _write(found: "CalibrationRecord", output: Path) -> None:
 
 
 def _memories(output: Path) -> None:
-    from tilewright.energy.gates.cells.cacti import write_table
+    from tilewright.hardware.gates.cells.cacti import write_table
     from tilewright.tools.progress import Steps
 
     with Steps().step("Characterising static RAM") as show:

@@ -3,7 +3,7 @@
     toggles(block) = Σ over events (coefficient · count)
 
 The events of each block are below; the coefficients are a non-negative fit to runs of the RTL that counted toggles
-(energy/activity.toml, made by ``python -m tilewright.energy.calibrate.activity_fit``, which states the error). They
+(energy/activity.toml, made by ``python -m tilewright.hardware.calibration.activity_fit``, which states the error). They
 hold for machines of any size: what grows with the array is in the events. Blocks that are others with another kind of
 array have coefficients for each kind.
 """

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilewright.energy.estimate import Technology
-from tilewright.energy.gates.cells.liberty import read_library
 from tilewright.energy.sram import Sram
 from tilewright.energy.technology_text import technologies
+from tilewright.hardware.gates.cells.liberty import read_library
 from tilewright.hardware.synthesis.cached_steps import Show, Tool, ToolStep, finish
 from tilewright.hardware.synthesis.cell_counts import CellCounts, count_cells
 from tilewright.hardware.synthesis.sources import VERILOG

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tilewright.energy.gates.cells.library import library_path
+from tilewright.hardware.gates.cells.library import library_path
 from tilewright.hardware.synthesis.cached_steps import Show, tool
 from tilewright.hardware.synthesis.cells import synthesise_cells
 from tilewright.hardware.synthesis.families.fpga_family import Fpga

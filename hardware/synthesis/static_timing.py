@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tilewright.energy.gates.cells.liberty import Library, read_library
+from tilewright.hardware.gates.cells.liberty import Library, read_library
 from tilewright.hardware.synthesis.cached_steps import LOG, FinishedStep, Show, SynthesisError, Tool, ToolStep, finish
 from tilewright.hardware.synthesis.layout.placed_results import (
     PLACE_PROCESS,

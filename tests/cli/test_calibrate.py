@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tilewright.cli import app as cli
-from tilewright.energy.gates.cells import cacti
 from tilewright.energy.sram import SramPoint, parse_tables
+from tilewright.hardware.gates.cells import cacti
 
 RUNNER = CliRunner()
 

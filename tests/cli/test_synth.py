@@ -166,7 +166,8 @@ def test_the_page_has_a_row_and_a_section_for_each_case(tmp_path):
     assert "Yosys 0.70; 2026-01-02" in text
     assert "| nano | ecp5-85k | 101 LUT | 101 | 101 | 101 | LFE5U-85F | 100.0 | load to mac: lanes, 10.0 ns: " in text
     assert "`tilewright synth --target xc7 --machine nano --with-core --no-place`" in text
-    assert text.count("\n## ") == 2 and "| cyclonev |" in text, "a case of a row has no section"
+    assert "| cyclonev |" in text
+    assert text.count("\n## ") == 2, "a case of a row has no section"
     assert "Not run for this page: base@ecp5-85k, base,array=winograd@ecp5-85k, nano@ecp5-25k, " in text
     for line in (line for line in text.splitlines() if line.startswith("| load")):
         assert line.count("|") == 8

@@ -9,7 +9,7 @@ import pytest
 from tests.runtime.execution.test_report import record
 from tilewright.energy import activity
 from tilewright.energy.activity import events, of_kind, predict_toggles, typical_operands
-from tilewright.energy.calibrate.activity_fit import CASES, CountedLayer, CountedRun, count_run, fit
+from tilewright.hardware.calibration.activity_fit import CASES, CountedLayer, CountedRun, count_run, fit
 from tilewright.isa.machine import ARRAYS, PRESETS, preset
 from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
@@ -119,7 +119,7 @@ def test_typical_operands_grow_with_the_lanes():
 def test_what_was_counted_is_kept_as_json(tmp_path):
     from dataclasses import asdict
 
-    from tilewright.energy.calibrate.activity_fit import load_run
+    from tilewright.hardware.calibration.activity_fit import load_run
 
     rng = np.random.default_rng(1)
     run = counted_run("a", "base", rng, {block: dict.fromkeys(names, 1.0) for block, names in

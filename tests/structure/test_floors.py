@@ -35,7 +35,8 @@ def test_every_folder_with_modules_has_its_floor():
     ("sim/fast_engine.py", "from tilewright.rtl import coprocessor", "may import tilewright.rtl"),
     ("runtime/session.py", "import torch", "runtime/ must not import torch"),
     ("runtime/session.py", "from tilewright.cli import app", "runtime/ must not import cli/"),
-    ("energy/estimate.py", "from tilewright.runtime.session import InferenceSession", "runtime/ is above energy/"),
+    ("energy/estimate.py", "from tilewright.runtime.session import InferenceSession",
+     "energy/ must not import runtime/"),
 ])
 def test_an_import_from_above_is_found(path, source, offence):
     assert any(offence in sentence for sentence in offences(source, path))
@@ -48,7 +49,7 @@ def test_an_import_from_above_is_found(path, source, offence):
     ("sim/verilog/elaborate.py",
      "from amaranth.back import verilog\nfrom tilewright.rtl.coprocessor import Coprocessor"),
     ("runtime/session.py", "from tilewright._version import __version__\nfrom tilewright.sim import fast_engine"),
-    ("energy/calibrate/captures.py", "from tilewright.runtime.session import InferenceSession"),
+    ("hardware/calibration/captures.py", "from tilewright.runtime.session import InferenceSession"),
 ])
 def test_an_import_from_below_is_allowed(path, source):
     assert offences(source, path) == []

@@ -11,13 +11,13 @@ from functools import cache
 import numpy as np
 
 from tests.support.plain_array import PlainLane
-from tilewright.energy.gates.cells.liberty import read_library
-from tilewright.energy.gates.electrical import Electrical, electrical_of
-from tilewright.energy.gates.events import Stimulus, simulate
-from tilewright.energy.gates.mapping import map_verilog, plain_verilog
-from tilewright.energy.gates.netlist import Netlist, read_netlist
-from tilewright.energy.gates.power import energy_of
-from tilewright.energy.gates.stimulus import UNKNOWN
+from tilewright.hardware.gates.cells.liberty import read_library
+from tilewright.hardware.gates.electrical import Electrical, electrical_of
+from tilewright.hardware.gates.events import Stimulus, simulate
+from tilewright.hardware.gates.mapping import map_verilog, plain_verilog
+from tilewright.hardware.gates.netlist import Netlist, read_netlist
+from tilewright.hardware.gates.power import energy_of
+from tilewright.hardware.gates.stimulus import UNKNOWN
 from tilewright.rtl.arithmetic.winograd import InputTransform, WeightTransform
 from tilewright.rtl.array.lane import Lane, Slot
 from tilewright.sim.verilog.elaborate import verilog

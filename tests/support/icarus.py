@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.energy.gates.electrical import Electrical
-from tilewright.energy.gates.events import INPUT_DELAY, PERIOD, Stimulus
-from tilewright.energy.gates.netlist import Netlist
+from tilewright.hardware.gates.electrical import Electrical
+from tilewright.hardware.gates.events import INPUT_DELAY, PERIOD, Stimulus
+from tilewright.hardware.gates.netlist import Netlist
 from tilewright.tools.debian import debian_tool
 
 _OPERATORS = {"!": "~", "*": "&", "+": "|"}

@@ -8,11 +8,11 @@ from functools import cache
 
 import numpy as np
 
-from tilewright.energy.gates.cells.liberty import read_library
-from tilewright.energy.gates.electrical import Electrical, electrical_of
-from tilewright.energy.gates.events import Stimulus
-from tilewright.energy.gates.mapping import map_verilog
-from tilewright.energy.gates.netlist import Netlist, read_netlist
+from tilewright.hardware.gates.cells.liberty import read_library
+from tilewright.hardware.gates.electrical import Electrical, electrical_of
+from tilewright.hardware.gates.events import Stimulus
+from tilewright.hardware.gates.mapping import map_verilog
+from tilewright.hardware.gates.netlist import Netlist, read_netlist
 from tilewright.tools.debian import debian_data
 
 MULTIPLIERS, A_BITS, B_BITS, SUM_BITS = 4, 10, 12, 28

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from tilewright.energy.gates.cells.liberty import read_library
+from tilewright.hardware.gates.cells.liberty import read_library
 from tilewright.hardware.synthesis.layout.coloquinte_placer import UTILISATION, coloquinte_places
 from tilewright.hardware.synthesis.layout.layout_netlist import layout_netlist
 from tilewright.hardware.synthesis.layout.placed_results import PLACES, SPEF, VERILOG_BY_NUMBER

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilewright.energy.gates.cells.liberty import Library
+from tilewright.hardware.gates.cells.liberty import Library
 from tilewright.hardware.synthesis.layout.coloquinte_placer import CellPlaces
 from tilewright.hardware.synthesis.layout.layout_netlist import LayoutNetlist, NetPin
 from tilewright.hardware.synthesis.layout.spef import SpefEnd, SpefNet

@@ -8,7 +8,7 @@ The factor for them is `COUPLING`: OpenROAD-flow-scripts states, from routed des
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.energy.gates.cells.sky130_cells import LIBRARY, sources
+from tilewright.hardware.gates.cells.sky130_cells import LIBRARY, sources
 from tilewright.hardware.synthesis.layout.lef import CellOutline, LayerWire, LefError, cell_outlines, layer_wires
 from tilewright.tools.debian import debian_data
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tilewright.energy.gates.cells.liberty import read_library
+from tilewright.hardware.gates.cells.liberty import read_library
 from tilewright.hardware.synthesis.area_blocks import (
     CONTROL,
     CORE,

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from tests.cli.test_app import refused
-from tilewright.energy.gates.cells.liberty import read_library
+from tilewright.hardware.gates.cells.liberty import read_library
 from tilewright.hardware.synthesis.layout.coloquinte_placer import coloquinte_places
 from tilewright.hardware.synthesis.layout.layout_netlist import layout_netlist
 from tilewright.hardware.synthesis.layout.lef import LayerWire, LefError, cell_outlines
