@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.isa.extension import BufferUnit, PostStage
 
-__all__ = ["NO_WORDS", "StageUse", "UnitUse", "WordPlanes"]
+__all__ = ["NO_WORDS", "StageUse", "UnitUse", "WordAddend", "WordPlanes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,20 @@ class UnitUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WordAddend:
+    """A second input, by which a layer is a weighted sum of two tensors, element by element.
+
+    Without a ``lower`` plane it is one of bytes, and so is the layer's own input without one: 256 times the byte.
+    ``weights`` are int8: of this input, and of the layer's own. Before them may be a finer digit of the latter, in
+    units of 1/256, by which its upper byte alone is multiplied.
+    """
+
+    upper: str
+    lower: str
+    weights: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WordPlanes:
     """The planes of lower bytes of a layer's input and output of 16 bits, ``""`` for one of bytes.
 
@@ -45,11 +59,28 @@ class WordPlanes:
 
     lower_input: str = ""
     lower_output: str = ""
+    addend: WordAddend | None = None
 
     @property
     def also_read(self) -> tuple[str, ...]:
         """The tensors that the layer reads beside its input."""
-        return (self.lower_input,) if self.lower_input else ()
+        added = (self.addend.upper, self.addend.lower) if self.addend is not None else ()
+        return tuple(name for name in (self.lower_input, *added) if name)
+
+    def stored(self, own: str) -> tuple[str, ...]:
+        """Return the planes of a layer of input ``own`` as they lie in the activation buffer, ``""`` for zeros.
+
+        With an addend the weights meet a plane each from the first on, and in the second pass from the third on.
+        """
+        if self.addend is None:
+            return (own, self.lower_input) if self.lower_input else (own,)
+        planes = self.addend.upper, own, self.addend.lower, self.lower_input
+        return ("", *planes) if len(self.addend.weights) > len(planes) // 2 else planes
+
+    @property
+    def planes_apart(self) -> int:
+        """Planes from those that the first pass meets to those of the second."""
+        return 1 if self.addend is None else 2
 
     @property
     def also_written(self) -> tuple[str, ...]:
@@ -58,8 +89,8 @@ class WordPlanes:
 
     @property
     def inputs(self) -> int:
-        """Planes of the input: 2 of words of 16 bits."""
-        return 1 + len(self.also_read)
+        """Passes over the input: 2 of words of 16 bits."""
+        return 1 if self.addend is None and not self.lower_input else 2
 
     @property
     def outputs(self) -> int:

@@ -61,12 +61,20 @@ class LayerLayouts:
     input: Layout
     residual: Layout | None
     outputs: tuple[Layout, ...]
+    addend: Layout | None = None
+
+    @property
+    def inputs_whole(self) -> bool:
+        """Whether nothing lies between the pixels of a row of any input."""
+        return self.input.rows_whole and (self.addend is None or self.addend.rows_whole)
 
     @classmethod
     def of(cls, layer: Layer, tensors: Mapping[str, TensorInfo]) -> "LayerLayouts":
         """Return those of a layer of a network with these ``tensors``."""
         residual = layout_of(tensors[layer.residual.tensor]) if layer.residual else None
-        return cls(layout_of(tensors[layer.input]), residual, tuple(layout_of(tensors[name]) for name in layer.writes))
+        added = layer.words.addend
+        return cls(layout_of(tensors[layer.input]), residual, tuple(layout_of(tensors[name]) for name in layer.writes),
+                   None if added is None else layout_of(tensors[added.upper]))
 
     @classmethod
     def gap_free(cls, layer: Layer) -> "LayerLayouts":

@@ -83,13 +83,12 @@ def run_network(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str,
 
 def _run_words(layer: Layer, values: Values) -> Iterator[tuple[str, np.ndarray]]:
     """Evaluate a layer with an input or an output of 16 bits; yield what it writes by name, (C, H, W)."""
-    planes = [values[name].reshape(layer.in_shape) for name in layer.reads]
-    pads = [layer.pad_value] if len(planes) == 1 else [
-        int(each) for each in planes_of(np.array(layer.pad_value, np.int16))]
-    no_bias = replace(layer, bias=np.zeros_like(layer.bias))
-    sums = [accumulate(replace(no_bias, pad_value=pad), plane) for plane, pad in zip(planes, pads, strict=True)]
+    if layer.words.addend is not None:
+        total = _weighted_sum(layer, values)
+    else:
+        total = _sum_of_planes(layer, [values[name].reshape(layer.in_shape) for name in layer.reads])
     with np.errstate(over="ignore"):
-        total = (sums[0] if len(sums) == 1 else (sums[0] << 8) + sums[1]) + layer.bias[:, None, None]
+        total = total + layer.bias[:, None, None]
     scale = layer.requantisation
     if layer.words.outputs == 1:
         yield layer.output, requantise(scale, total)
@@ -97,6 +96,26 @@ def _run_words(layer: Layer, values: Values) -> Iterator[tuple[str, np.ndarray]]
     words = requantise_words(total.transpose(1, 2, 0), np.zeros_like(layer.bias), scale.scale, scale.zero_point,
                              (scale.low, scale.high)).transpose(2, 0, 1)
     yield from zip(layer.writes, planes_of(words), strict=True)
+
+
+def _weighted_sum(layer: Layer, values: Values) -> np.ndarray:
+    """Return the sums of a layer that adds two tensors, int32 (C, H, W)."""
+    words = layer.words
+    assert words.addend is not None
+    planes = [values[name].reshape(layer.in_shape).astype(np.int32) if name else np.zeros(layer.in_shape, np.int32)
+              for name in words.stored(layer.input)]
+    passes = [sum(weight * plane for weight, plane in zip(words.addend.weights, planes[first:], strict=False))
+              for first in (0, words.planes_apart)]
+    return np.asarray(256 * passes[0] + passes[1], np.int32)
+
+
+def _sum_of_planes(layer: Layer, planes: list[np.ndarray]) -> np.ndarray:
+    """Return the sums of a layer of one input, of bytes or of words, int32 (C, H, W)."""
+    pads = [layer.pad_value] if len(planes) == 1 else [
+        int(each) for each in planes_of(np.array(layer.pad_value, np.int16))]
+    no_bias = replace(layer, bias=np.zeros_like(layer.bias))
+    sums = [accumulate(replace(no_bias, pad_value=pad), plane) for plane, pad in zip(planes, pads, strict=True)]
+    return sums[0] if len(sums) == 1 else (sums[0] << 8) + sums[1]
 
 
 def run_core_layer(layer: CoreLayer, network: Network, values: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -196,6 +196,11 @@ def _nest_of_sums(layer: Layer, algorithm: Algorithm, machine: Machine) -> LoopN
     """Return the same without what comes behind the sums."""
     channels, outputs = layer.in_shape[0], layer.conv_shape[0]
     kernel_y, kernel_x = layer.kernel
+    if layer.words.addend is not None:
+        # The taps are planes of the operands, and a lane takes its byte of each.
+        return LoopNest(algorithm=algorithm, kernel_y=len(layer.words.addend.weights), kernel_x=1,
+                        runs=machine.lane_runs, seen=machine.lanes, group_step=machine.lanes,
+                        overread=machine.lane_runs * TILE_BYTES - 1)
     if algorithm is Algorithm.POOL:
         return LoopNest(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=machine.lane_runs,
                         seen=machine.lanes, group_step=machine.lanes, overread=machine.lane_runs * TILE_BYTES - 1)
@@ -291,6 +296,8 @@ def loop_nests(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[Lo
     if algorithm is Algorithm.POOL:
         found = (plain, *_in_strips(unbounded, layer, machine))
         return (*found, *(replace(each, across=True) for each in found)) if alike(layer) else found
+    if layer.words.addend is not None:
+        return (plain, replace(plain, across=True))
     # Rows that are a multiple of 16 apart never lie 8 (mod 16) bytes apart.
     alone = unbounded.kernel_y == 1 or layer.dilations[0] % TILE_BYTES == 0
     if algorithm is not Algorithm.DOT_PRODUCTS or alone or not machine.paired_rows:

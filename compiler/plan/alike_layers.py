@@ -37,7 +37,7 @@ def geometry(layer: Layer) -> Hashable:
     return (*(getattr(layer, name) for name in _GEOMETRY), layer.weights is None, layer.residual is None,
             layer.factor is None, layer.factor is not None and bool(layer.factor.parameters), layer.table is None,
             layer.rows is None, len(layer.rows.gains) if isinstance(layer.rows, RowNorm) else 0,
-            layer.words.inputs, layer.words.outputs, alike(layer),
+            len(layer.words.stored(layer.input)), layer.words.inputs, layer.words.outputs, alike(layer),
             layer.weights.tobytes() if layer.weights is not None and len(layer.weight_parts) > 1 else b"")
 
 

@@ -147,7 +147,7 @@ def _bus_cycles(runs: int, run_bytes: int, machine: Machine) -> int:
 
 def input_cycles(problem: Problem, tile: Tile) -> int:
     """Return the cycles in which a tile's input is loaded; in the blocked layout a word never spans two pixels."""
-    machine, planes = problem.machine, problem.layer.words.inputs
+    machine, planes = problem.machine, len(problem.layer.words.stored(problem.layer.input))
     rows, columns, channels = len(tile.rows.image), len(tile.columns.image), problem.layer.in_shape[0]
     if tile.columns.image.step > 1 or not problem.layouts.input.rows_whole:
         return planes * _bus_cycles(rows * columns, channels, machine)

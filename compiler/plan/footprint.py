@@ -109,7 +109,7 @@ def input_bytes(tile: Tile, layer: Layer, nest: LoopNest) -> int:
     """Return the activation-buffer bytes of ``tile``: what is stored, and what a run may read behind it."""
     if layer.words.inputs == 1:
         return _plane_bytes(tile, layer, nest)
-    return layer.words.inputs * input_plane(tile, layer, nest)
+    return len(layer.words.stored(layer.input)) * input_plane(tile, layer, nest)
 
 
 def input_plane(tile: Tile, layer: Layer, nest: LoopNest) -> int:
@@ -192,6 +192,7 @@ def weight_words(groups: int, steps: int, nest: LoopNest, machine: Machine) -> i
     """Return the 128-bit words per cluster of the weights of ``steps``; a multiple of 8, as conv23's base must be."""
     if nest.algorithm is Algorithm.POOL:
         return 0
+    groups = 1 if nest.across else groups
     kernels = groups * (1 if nest.by_channel else steps) * machine.lanes_per_cluster
     return -(-kernels // 16) * 8 if nest.winograd else -(-kernels // 8) * 8
 

@@ -462,7 +462,7 @@ def _fits_operands(problem: Problem, tile: Tile, block: WeightBlock) -> bool:
             and (not nest.across or _runs_across(problem, columns, block))
             and pair_words(tile, problem.layer, nest) <= MAX_PAIR_WORDS
             and max(rows.stored, len(rows.conv)) <= MAX_ROWS and len(columns.conv) <= MAX_COLUMNS
-            and (problem.layouts.input.rows_whole or len(columns.image) <= MAX_CHUNKS)
+            and (problem.layouts.inputs_whole or len(columns.image) <= MAX_CHUNKS)
             and max(columns.before, columns.after) <= MAX_PADDING
             and (problem.layer.in_shape[0] <= MAX_PIXEL_BYTES or columns.before == columns.after == 0)
             and max(rows.window_before, columns.window_before) <= MAX_WINDOW)

@@ -36,8 +36,8 @@ from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.words.word_planes import planes_of
 
 __all__ = [
-    "ResultRuns", "behind", "chunks_of", "compute", "early", "finish", "kernel_steps", "load_input",
-    "load_part", "load_planes", "load_residual", "load_weights", "normalise", "plane_of", "store",
+    "ResultRuns", "behind", "chunks_of", "compute", "early", "finish", "kernel_steps", "load_input", "load_part",
+    "load_planes", "load_residual", "load_weights", "normalise", "plane_of", "store",
 ]
 
 
@@ -71,16 +71,18 @@ def chunks_of(size: int, unit: int, layer: Layer) -> tuple[int, int]:
 
 
 def load_planes(plan: LayerPlan, tile: Tile, tensors: Mapping[str, int], region: Region) -> Iterator[Draft]:
-    """Yield the commands of `load_input` for each plane of the input, of those that lie at ``tensors``."""
-    layer, size = plan.layer, input_plane(tile, plan.layer, plan.nest)
-    if layer.words.inputs == 1:
-        yield from load_input(plan, tile, tensors[layer.input], region)
-        return
-    pads = planes_of(np.array(layer.pad_value, np.int16))
-    for number, (name, pad) in enumerate(zip((layer.input, layer.words.lower_input), pads, strict=True)):
-        start = region.start + number * size
-        part = Region(start, start + size)
-        yield from load_input(replace(plan, layer=replace(layer, pad_value=int(pad))), tile, tensors[name], part)
+    """Yield the commands of `load_input` for each plane of the input, of those at ``tensors``, or for zeros."""
+    layer, added = plan.layer, plan.layer.words.addend
+    names, size = layer.words.stored(layer.input), input_plane(tile, layer, plan.nest)
+    values = [0] * len(names) if added else [layer.pad_value] if not layer.words.lower_input else [
+        int(each) for each in planes_of(np.array(layer.pad_value, np.int16))]
+    nothing = replace(tile, rows=replace(tile.rows, image=range(0), before=tile.rows.stored, after=0))
+    for number, (name, value) in enumerate(zip(names, values, strict=True)):
+        layout = plan.layouts.addend if added and name in (added.upper, added.lower) else plan.layouts.input
+        own = replace(plan, layer=replace(layer, pad_value=value), layouts=replace(
+            plan.layouts, input=layout or plan.layouts.input))
+        part = Region(region.start + number * size, region.start + (number + 1) * size) if len(names) > 1 else region
+        yield from load_input(own, tile if name else nothing, tensors[name or layer.input], part)
 
 
 def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region, first_block_row: int = 0) -> Iterator[Draft]:
@@ -237,8 +239,9 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
     yield from _tile_steps(plan, tile, block, machine)
     yield Draft("conv", "set_group_step", {"group_step": nest.group_step})
     if machine.wide_words:
-        yield Draft("conv", "set_planes", {"plane_step": input_plane(tile, plan.layer, nest)
-                                           if plan.layer.words.inputs > 1 else 0})
+        words = plan.layer.words
+        yield Draft("conv", "set_planes", {"plane_step": words.planes_apart * input_plane(tile, plan.layer, nest)
+                                           if words.inputs > 1 else 0})
     base = source.start + block.first_group * nest.group_step
     if nest.section:
         base += block.first_group // nest.section * nest.section_step
@@ -287,6 +290,8 @@ def kernel_steps(plan: LayerPlan, tile: Tile) -> tuple[int, int]:
     layer, nest = plan.layer, plan.nest
     down = (2 if nest.paired else 1) * layer.dilations[0] * linear_row_step(tile, layer, nest)
     right = PAIR_BYTES if nest.pieces else layer.dilations[1] * layer.in_shape[0]
+    if layer.words.addend is not None:
+        down = input_plane(tile, layer, nest)
     if nest.fold:
         right = down if nest.fold == "rows" else right
         down = nest.kernel_x * right

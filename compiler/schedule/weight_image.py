@@ -220,9 +220,9 @@ def _winograd_pieces(parts: list[_Int8], nest: LoopNest, block: WeightBlock, mac
 
 
 def _of_block(runs: _Int8, nest: LoopNest, block: WeightBlock) -> _Int8:
-    """Return of all runs, as `kernel_runs` gives them, those of ``block``."""
-    groups = slice(block.first_group, block.first_group + block.groups)
-    loops = runs[groups].reshape(block.groups, runs.shape[1], nest.kernel_y, nest.kernel_x, *runs.shape[3:])
+    """Return of all runs, as `kernel_runs` gives them, those of ``block``; of one lane group if all have the same."""
+    groups = slice(0, 1) if nest.across else slice(block.first_group, block.first_group + block.groups)
+    loops = runs[groups].reshape(-1, runs.shape[1], nest.kernel_y, nest.kernel_x, *runs.shape[3:])
     chosen = loops[:, :, block.rows.start:block.rows.stop, block.columns.start:block.columns.stop,
                    block.runs.start:block.runs.stop]
     return chosen.reshape(*chosen.shape[:2], -1, *chosen.shape[4:])

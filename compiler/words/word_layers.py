@@ -26,8 +26,9 @@ from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.plan.alike_layers import plan_once
 from tilewright.compiler.words.word_graph import VIEWS, WordGraph
-from tilewright.compiler.words.word_groups import WordGroup, group_at
-from tilewright.compiler.words.word_tensors import WORDS, lower_name, plane_tensors, upper_name
+from tilewright.compiler.words.word_group import WordGroup
+from tilewright.compiler.words.word_groups import group_at
+from tilewright.compiler.words.word_tensors import WORDS, WordPart, lower_name, part_tensors, plane_tensors, upper_name
 from tilewright.isa.machine import Machine
 
 __all__ = ["NO_WORDS", "with_word_layers"]
@@ -47,37 +48,49 @@ def with_word_layers(network: Network, machine: Machine, options: Options) -> Ne
     graph = WordGraph(network)
     groups = [group for index in range(len(network.layers)) if (group := group_at(graph, index)) is not None]
     if not machine.wide_words:
-        reasons = {group.members[0]: NO_WORDS for group in groups if group.layer is not None}
+        reasons = {group.members[0]: NO_WORDS for group in groups if group.layers}
         return replace(network, layers=tuple(replace(layer, reason=reasons[index]) if index in reasons and isinstance(
             layer, CoreLayer) else layer for index, layer in enumerate(network.layers)))
-    chosen = [group for group in groups if group.layer is not None and _fits(group.layer, network, machine, options)]
+    chosen = [group for group in groups if group.layers and _fits(group, network, machine, options)]
     reasons = {group.members[0]: group.reason for group in groups if group.reason}
     return _Rewrite(graph, {group.members[-1]: group for group in chosen}, reasons).network()
 
 
-def _fits(layer: Layer, network: Network, machine: Machine, options: Options) -> bool:
-    """Tell whether some tile of a layer fits the machine."""
-    planned, infos = _with_planes(layer, network.tensors)
-    try:
-        plan_once(planned, machine, options, LayerLayouts.of(planned, {**network.tensors, **infos}))
-    except CompileError:
-        return False
+def _fits(group: WordGroup, network: Network, machine: Machine, options: Options) -> bool:
+    """Tell whether some tile of each layer of a group fits the machine."""
+    tensors = {**network.tensors, **{info.name: info for info in group.inner}}
+    for layer in group.layers:
+        planned, infos = _with_planes(layer, tensors, {part.name: part for part in group.parts})
+        tensors |= infos
+        try:
+            plan_once(planned, machine, options, LayerLayouts.of(planned, tensors))
+        except CompileError:
+            return False
     return True
 
 
-def _with_planes(layer: Layer, tensors: Mapping[str, TensorInfo]) -> tuple[Layer, dict[str, TensorInfo]]:
-    """Return a layer on the planes of its tensors of words, and these tensors."""
-    infos: dict[str, TensorInfo] = {}
-    ends: list[tuple[str, str]] = []
-    for name in (layer.input, layer.output):
-        ends.append((name, ""))
-        if tensors[name].dtype in WORDS:
-            planes = planes_name(name)
-            infos |= {info.name: info for info in plane_tensors(replace(tensors[name], name=planes))}
-            ends[-1] = upper_name(planes), lower_name(planes)
-    (source, lower_source), (target, lower_target) = ends
-    return replace(layer, input=source, output=target,
-                   words=WordPlanes(lower_input=lower_source, lower_output=lower_target)), infos
+def _with_planes(layer: Layer, tensors: Mapping[str, TensorInfo],
+                 parts: Mapping[str, WordPart]) -> tuple[Layer, dict[str, TensorInfo]]:
+    """Return a layer on the planes of its tensors of words and of parts of them, and these tensors."""
+    added, infos = layer.words.addend, dict[str, TensorInfo]()
+    ends: dict[str, tuple[str, str]] = {}
+    for name in (layer.input, layer.output, *([added.upper] if added is not None else ())):
+        part = parts.get(name)
+        info = tensors[name if part is None else part.parent]
+        ends[name] = (name, "")
+        if info.dtype in WORDS:
+            whole = planes_name(info.name)
+            infos |= {each.name: each for each in plane_tensors(replace(info, name=whole))}
+            ends[name] = upper_name(whole), lower_name(whole)
+        if part is not None:
+            infos |= {each.name: each for each in part_tensors(part, info, ends[name])}
+            ends[name] = (name, "") if info.dtype not in WORDS else (upper_name(name), lower_name(name))
+    (source, lower_source), (target, lower_target) = ends[layer.input], ends[layer.output]
+    if added is not None:
+        upper, lower = ends[added.upper]
+        added = replace(added, upper=upper, lower=lower)
+    return replace(layer, input=source, output=target, words=WordPlanes(
+        lower_input=lower_source, lower_output=lower_target, addend=added)), infos
 
 
 def planes_name(name: str) -> str:
@@ -122,20 +135,29 @@ class _Rewrite:
         return self._finished(layers, inputs, outputs)
 
     def _group(self, group: WordGroup, natural: set[str]) -> Iterator[AnyLayer]:
-        """Yield the layer of a group, and what gives its result to the host core."""
-        assert group.layer is not None
-        source = self.aliases.get(group.layer.input, group.layer.input)
-        layer = replace(group.layer, input=source, in_shape=self.tensors[source].shape)
-        made, infos = _with_planes(layer, self.tensors)
-        self.tensors |= {name: info for name, info in infos.items() if name not in self.tensors}
-        yield made
+        """Yield the layers of a group, and what gives its result to the host core."""
+        self.tensors |= {info.name: info for info in group.inner}
+        parts = {part.name: replace(part, parent=self.aliases.get(part.parent, part.parent)) for part in group.parts}
+        for layer in group.layers:
+            made, infos = _with_planes(self._renamed(layer), self.tensors, parts)
+            self.tensors |= {name: info for name, info in infos.items() if name not in self.tensors}
+            yield made
         if group.target in natural and self.tensors[group.target].dtype in WORDS:
             yield from self._joined(group.target)
 
+    def _renamed(self, layer: Layer) -> Layer:
+        """Return a layer that reads what lies as its inputs, where these are names of it."""
+        added, words = layer.words.addend, layer.words
+        if added is not None and added.upper in self.aliases:
+            words = replace(words, addend=replace(added, upper=self.aliases[added.upper]))
+        if layer.input not in self.aliases:
+            return replace(layer, words=words)
+        source = self.aliases[layer.input]
+        return replace(layer, input=source, in_shape=self.tensors[source].shape, words=words)
+
     def _split_behind(self, names: tuple[str, ...], planar: set[str]) -> Iterator[AnyLayer]:
         """Yield what makes planes of words that the host core has written, if a layer of the datapath reads them."""
-        wanted = {self.aliases.get(group.layer.input, group.layer.input) for group in self.groups.values()
-                  if group.layer is not None}
+        wanted = {self.aliases.get(name, name) for group in self.groups.values() for name in group.sources}
         for name in names:
             if name in wanted - planar and self.tensors[name].dtype in WORDS:
                 yield from self._copied(name, back=True)
@@ -170,7 +192,7 @@ class _Rewrite:
     def _inputs(self, members: set[int]) -> tuple[tuple[TensorInfo, ...], set[int]]:
         """Return the inputs, of which those that are quantised to words are planes, and the layers they replace."""
         graph, found, gone = self.graph, list[TensorInfo](), set[int]()
-        wanted = {group.layer.input for group in self.groups.values() if group.layer is not None}
+        wanted = {name for group in self.groups.values() for name in group.sources}
         for info in graph.network.inputs:
             chains = [self._chain(index) for index in graph.readers.get(info.name, ())]
             new = [each for each in (self._border(info, chain, wanted) for chain in chains) if each is not None]
@@ -233,7 +255,7 @@ class _Rewrite:
     def _unread(self, gone: set[int]) -> set[int]:
         """Return further layers whose results nobody reads any more; views of what lies as before become names."""
         graph, dead = self.graph, set[int]()
-        sources = {group.layer.input for group in self.groups.values() if group.layer is not None}
+        sources = {name for group in self.groups.values() for name in group.sources}
         targets = {group.target for group in self.groups.values()}
         kept = {info.name for info in graph.network.outputs}
         for index in reversed(range(len(graph.layers))):

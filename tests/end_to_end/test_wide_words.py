@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.execute import execute
 from tests.support.rtl import execute_rtl
-from tests.support.word_layers import SHAPES, word_layer, word_network
+from tests.support.word_layers import SHAPES, SUMS, word_layer, word_network, word_sum
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.reference import run_network
 from tilewright.isa.machine import ARRAYS, Machine, MemoryTiming
@@ -22,7 +22,7 @@ def ran(machine, run, seed=1):
     rng = np.random.default_rng(seed)
     layers = [word_layer(rng, index, wide_in=wide_in, wide_out=wide_out) for index in range(len(SHAPES))
               for wide_in, wide_out in [FORMS[index % 3] if index > 3 else FORMS[0]]]
-    network = word_network(layers)
+    network = word_network([*layers, *(word_sum(rng, index) for index in range(len(SUMS)))])
     inputs = {info.name: rng.integers(-128, 128, info.shape, dtype=np.int8) for info in network.inputs}
     compiled = compile_layers(network, machine, keep_tensors=True)
     found, expected = run(compiled, inputs), run_network(network, inputs)

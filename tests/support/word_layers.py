@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from tests.support.random_layers import Shape, build_layer
-from tilewright.compiler.network.layers import Layer, Network, TensorInfo, WordPlanes
+from tilewright.compiler.network.layer_uses import WordAddend, WordPlanes
+from tilewright.compiler.network.layers import Layer, Network, Requantisation, TensorInfo
 from tilewright.compiler.words.word_tensors import lower_name, plane_tensors, upper_name
 
 SHAPES = (
@@ -40,12 +41,33 @@ def word_layer(rng: np.random.Generator, index: int, *, wide_in: bool, wide_out:
         requantisation=replace(made.requantisation, scale=scale, zero_point=zero, low=bounds[0], high=bounds[1]))
 
 
+SUMS = ((12, 9, 7, (-3, 120, 77), True, True), (8, 4, 8, (1, -1), True, False), (10, 3, 5, (5, 90, 127), False, True))
+"""Channels, rows and columns of weighted sums, their weights, and whether the own and the other operand are words."""
+
+
+def word_sum(rng: np.random.Generator, index: int) -> Layer:
+    """Return the sum of `SUMS` of that number, whose results are words."""
+    channels, height, width, weights, own, other = SUMS[index]
+    shape, x, y, z = (channels, height, width), f"own {index}", f"sum {index}", f"other {index}"
+    taps = np.array(weights, np.int8)[None, None, :, None]
+    words = WordPlanes(lower_input=lower_name(x) if own else "", lower_output=lower_name(y), addend=WordAddend(
+        upper=upper_name(z) if other else z, lower=lower_name(z) if other else "", weights=weights))
+    return Layer(name=y, kind="conv", onnx_nodes=(), input=upper_name(x) if own else x, output=upper_name(y),
+                 in_shape=shape, conv_shape=shape, out_shape=shape, groups=channels, words=words, pad_value=0,
+                 weights=np.broadcast_to(taps, (channels, 1, len(weights), 1)),
+                 bias=np.full(channels, int(rng.integers(-9_000, 9_000)), np.int32),
+                 requantisation=Requantisation(scale=np.full(channels, 0.7 / max(weights), np.float32), zero_point=-50,
+                                               low=-32_000, high=32_767))
+
+
 def word_network(layers: Sequence[Layer]) -> Network:
     """Return a network of such layers side by side."""
     tensors: dict[str, TensorInfo] = {}
     borders: list[list[TensorInfo]] = [[], []]
     for layer in layers:
-        for border, name, shape, wide in ((borders[0], layer.input, layer.in_shape, layer.words.lower_input),
+        added = layer.words.addend
+        also = () if added is None else ((borders[0], added.upper, layer.in_shape, added.lower),)
+        for border, name, shape, wide in ((borders[0], layer.input, layer.in_shape, layer.words.lower_input), *also,
                                           (borders[1], layer.output, layer.out_shape, layer.words.lower_output)):
             plain = TensorInfo(name=name.removesuffix(":upper"), shape=shape, scale=np.float32(1), zero_point=0)
             found = plane_tensors(plain) if wide else (plain,)
