@@ -129,9 +129,9 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}
     core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
     image, blocks = pack_network(datapath, machine)
-    image, offsets = pack_constants(image, core, network.constants)
+    image, offsets = pack_constants(image, core, network)
     memory = plan_memory(network, len(image), keep_tensors=keep_tensors, on_chip=on_chip_only(plans, network),
-                         together=computed_together(plans))
+                         together=computed_together(plans), constants=offsets)
     blocks = with_computed(blocks, datapath, memory, machine)
     addresses = {**memory.tensors, **{name: memory.weights + offset for name, offset in offsets.items()}}
     calls = {index: CoreCall(placed(plan, network, addresses), plan.cost.cycles) for index, plan in core.items()}

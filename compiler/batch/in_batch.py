@@ -12,6 +12,8 @@ own, on that image's part of the tensors.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tilewright.compiler.errors import UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, MaxPooling, Network, Place, Shape, TensorInfo
 from tilewright.isa.limits import MAX_WINDOW_STRIDE
@@ -52,7 +54,9 @@ def in_batch(network: Network, images: int, apart: Collection[int] = ()) -> Netw
             continue
         private = views.private(group)
         layers += [views.layer(network.layers[index], image, private) for image in range(images) for index in group]
-    return replace(network, layers=tuple(layers), tensors=tensors | views.made,
+    constants = {name: np.concatenate([value] * images) if name in tensors else value
+                 for name, value in network.constants.items()}
+    return replace(network, layers=tuple(layers), tensors=tensors | views.made, constants=constants,
                    inputs=tuple(tensors[info.name] for info in network.inputs),
                    outputs=tuple(_stacked(info, images, network.tensors) for info in network.outputs))
 

@@ -35,7 +35,7 @@ class ChannelPlaces:
         counts = {name: info.shape[0] for name, info in tensors.items() if info.place is None}
         ranges: dict[str, tuple[str, slice | None]] = {}
         kept = {name for name, info in tensors.items() if info.place is None and info.dtype != "int8"}
-        kept |= {root_of(tensors[info.name]) for info in network.inputs}
+        kept |= {root_of(tensors[info.name]) for info in network.inputs} | network.constants.keys() & tensors.keys()
         for name, info in tensors.items():
             holder = tensors[root_of(info)]
             found = _channels_in(info, holder)

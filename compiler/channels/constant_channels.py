@@ -31,8 +31,8 @@ class ConstantChannels:
         self._places = places
         self._counts = {name: info.shape[0] for name, info in network.tensors.items()}
         self._values = {name: np.full(count, _UNKNOWN, np.int16) for name, count in places.counts.items()}
-        for info in network.inputs:
-            self._values[places.ranges[info.name][0]][:] = VARIES
+        for name in (*(info.name for info in network.inputs), *(network.constants.keys() & network.tensors.keys())):
+            self._values[places.ranges[name][0]][:] = VARIES
         # A layer may read some pixels of a tensor before another writes others: once more, until nothing changes.
         while sum(self._written(layer) for layer in network.layers):
             pass

@@ -164,7 +164,7 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
     core_constants = {name: MAIN_BASE + memory.put(np.ascontiguousarray(array).tobytes())
                       for name, array in network.constants.items()}
     image = bytes(memory.image)
-    tensors = _tensor_offsets(memory, network)
+    tensors = _tensor_offsets(memory, network, core_constants)
     scratch = _Scratch.take(memory, network, datapath)
     layouts = {info.name: layout_of(info) for info in network.tensors.values()}
     records = memory.take(4 * RECORD_WORDS * len(network.layers))
@@ -185,9 +185,10 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
                     tensors=tensors, records=records, memory_bytes=memory.end)
 
 
-def _tensor_offsets(memory: _Memory, network: Network) -> dict[str, Offset]:
-    """Return where every tensor lies, those inside others too."""
-    whole = {name: memory.take(info.bytes) for name, info in network.tensors.items() if info.place is None}
+def _tensor_offsets(memory: _Memory, network: Network, constants: Mapping[str, int]) -> dict[str, Offset]:
+    """Return where every tensor lies, those inside others too, and those that ``constants`` has the addresses of."""
+    whole = {name: Offset(constants[name] - MAIN_BASE) if name in constants else memory.take(info.bytes)
+             for name, info in network.tensors.items() if info.place is None}
     return {name: whole[name] if info.place is None else Offset(whole[info.place.parent] + info.place.offset)
             for name, info in network.tensors.items()}
 

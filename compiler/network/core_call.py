@@ -31,7 +31,7 @@ def core_call(layer: CoreLayer, tensors: Mapping[str, TensorInfo], constants: Ma
         if parameter is not None and name in constants:
             attrs[parameter] = _plain(constants[name])
             inputs.append(ABSENT)
-        elif name in constants:
+        elif name in constants and name not in tensors:
             if index in known:
                 attrs[known[index]] = _plain(constants[name])
             inputs.append(constant_operand(constants[name], places.get(name, 0)))

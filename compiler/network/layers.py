@@ -452,7 +452,9 @@ class UnreadInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Network:
-    """Layers in execution order, the tensors between them, and the constants that core layers read (row by row).
+    """Layers in execution order, the tensors between them, and the constants that layers read (row by row).
+
+    A constant that layers of the datapath read is a tensor too: int8, its bytes as they lie in memory.
 
     ``tensors`` holds every layer's input, residual and output by name; ``inputs`` and ``outputs`` are in the order of
     the model. Several outputs of the model may be one tensor. ``unread`` are the model's other inputs, and ``defaults``

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -57,8 +58,11 @@ def words_of(name: str, tensors: Mapping[str, TensorInfo]) -> str:
 
 
 def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = False,
-                on_chip: frozenset[str] = frozenset(), together: Iterable[range] = ()) -> MemoryPlan:
+                on_chip: frozenset[str] = frozenset(), together: Iterable[range] = (),
+                constants: Mapping[str, int] = MappingProxyType({})) -> MemoryPlan:
     """Lay out main memory; with ``keep_tensors`` no two tensors share a place. Those ``on_chip`` have none.
+
+    ``constants`` start so many bytes behind the weights' first.
 
     Layers that are computed ``together`` take turns: what the first reads and what the last writes are there at once.
     Only tensors that are no parts of others are placed; parts lie where their place in those says.
@@ -76,8 +80,8 @@ def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = Fal
     offsets, peak = _place_intermediate(network, written - alone, outputs & read, turns, keep_tensors=keep_tensors)
     size = {name: _align(tensor_bytes(network.tensors[name])) for name in inputs | written | alone}
 
-    windows, tensors = [], {}
-    cursor = MAIN_BASE
+    windows, cursor = [], MAIN_BASE
+    tensors = {name: MAIN_BASE + offset for name, offset in constants.items() if name in network.tensors}
 
     def window(name: str, stop: int, permission: Permission) -> None:
         nonlocal cursor

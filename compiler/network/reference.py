@@ -25,7 +25,7 @@ from tilewright.compiler.network.layers import (
     Requantisation,
     Residual,
 )
-from tilewright.compiler.network.operands import Values
+from tilewright.compiler.network.operands import Values, from_memory
 from tilewright.isa.machine import TILE_BYTES
 from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.rows.row_softmax import RowSoftmax
@@ -65,6 +65,8 @@ def run_network(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str,
             found = "nothing" if array is None else f"{array.dtype} {array.shape}"
             raise ValueError(f"Input {info.name!r} must be {info.dtype} {info.array_shape}, not {found}")
         values[info.name] = array
+    for name in network.constants.keys() & network.tensors.keys():
+        values[name] = from_memory(network.constants[name].tobytes(), network.tensors[name])
     for layer in network.layers:
         if isinstance(layer, CoreLayer):
             values[layer.output] = run_core_layer(layer, network, values)
@@ -122,7 +124,7 @@ def run_core_layer(layer: CoreLayer, network: Network, values: Mapping[str, np.n
     """Evaluate a layer of the host core, as its kernel does, on the tensors ``values`` of ``network``."""
     call = core_call(layer, network.tensors, network.constants)
     arrays = [None if not operand.present else
-              (network.constants[name] if name in network.constants else values[name]).reshape(operand.dims)
+              (values[name] if name in network.tensors else network.constants[name]).reshape(operand.dims)
               for name, operand in zip(layer.inputs, call.inputs, strict=True)]
     return run_call(call, arrays).reshape(network.tensors[layer.output].array_shape)
 

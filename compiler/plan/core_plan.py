@@ -11,6 +11,7 @@ from tilewright.compiler.kernels.staging import call_cycles, can_be_staged, stag
 from tilewright.compiler.kernels.ways_out import way_out_of_refusal
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import CoreLayer, Network, TensorInfo
+from tilewright.compiler.network.memory_map import ALIGNMENT
 from tilewright.compiler.plan.cost import Cost
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.program import Call
@@ -80,12 +81,13 @@ def _stored_constants(plan: CorePlan) -> tuple[str, ...]:
 # ---- constants in the image
 
 
-def pack_constants(image: bytes, plans: Mapping[int, CorePlan],
-                   constants: Mapping[str, np.ndarray]) -> tuple[bytes, dict[str, int]]:
-    """Return the weight image with the constants of core layers behind it, and where each of them starts."""
-    parts, size, offsets = [image], len(image), {}
-    for name in dict.fromkeys(name for plan in plans.values() for name in _stored_constants(plan) if name in constants):
-        padding = -size % _ALIGNMENT
+def pack_constants(image: bytes, plans: Mapping[int, CorePlan], network: Network) -> tuple[bytes, dict[str, int]]:
+    """Return the weight image with the constants behind it that layers read, and where each of them starts."""
+    parts, size, offsets, constants = [image], len(image), {}, network.constants
+    added = sorted(constants.keys() & network.tensors.keys())
+    for name in dict.fromkeys([*added, *(name for plan in plans.values() for name in _stored_constants(plan)
+                                         if name in constants)]):
+        padding = -size % (ALIGNMENT if name in network.tensors else _ALIGNMENT)
         content = np.ascontiguousarray(constants[name]).tobytes()
         parts += [bytes(padding), content]
         offsets[name] = size + padding

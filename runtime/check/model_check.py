@@ -241,7 +241,7 @@ def _memory(network: Network, machine: Machine, options: Options, limit: int | N
     plans = in_bands(plans, network, machine, options)
     datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}
     core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
-    image, _ = pack_constants(pack_network(datapath, machine)[0], core, network.constants)
+    image, _ = pack_constants(pack_network(datapath, machine)[0], core, network)
     memory = plan_memory(network, len(image), on_chip=on_chip_only(plans, network), together=computed_together(plans))
     return MemoryNeeded(weights=len(image), activations=memory.peak_bytes, total=memory.memory_bytes,
                         limit=_ADDRESSABLE if limit is None else limit)

@@ -23,6 +23,7 @@ from tilewright.compiler.onnx.faults import check_domains
 from tilewright.compiler.onnx.reader import MAX_TENSOR_BYTES
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.errors import InputError
+from tilewright.runtime.quantise.biased_products import with_biases
 from tilewright.runtime.quantise.normalisations import found_apart, opset_of, put_together
 from tilewright.runtime.quantise.own_biases import own_biases
 from tilewright.runtime.quantise.second_quantisation import (
@@ -88,6 +89,7 @@ def prepare(read: onnx.ModelProto) -> Prepared:
     for rules in (_NORMALISATION, _SCALING):
         if _rewrite(proto, rules, shapes):
             proto = _optimise(proto)
+    with_biases(proto.graph, lambda: {**_shapes_of(infer_shapes(proto).graph), **shapes})
     name_nodes(proto.graph)
     own_biases(proto.graph)
     add_pre_process_metadata(proto)

@@ -24,6 +24,7 @@ from tilewright.models import static_quantiser
 from tilewright.models.static_quantiser import SampleReader
 from tilewright.runtime.oracle.inputs import ONNX_TYPES, NodeArg
 from tilewright.runtime.quantise import (
+    biased_products,
     float_graph,
     float_regions,
     masked_scores,
@@ -123,10 +124,10 @@ def _key(read: onnx.ModelProto, calibrate: Path | None) -> str:
     if calibrate is not None:
         made.update(calibrate.name.encode())
         made.update(read_limited(calibrate))
-    for module in (__file__, float_graph.__file__, float_regions.__file__, masked_scores.__file__,
-                   normalisations.__file__, own_biases.__file__, second_quantisation.__file__, softmax_levels.__file__,
-                   step_ranges.__file__, vector_normalisations.__file__, calibration_module.__file__,
-                   static_quantiser.__file__):
+    for module in (__file__, biased_products.__file__, float_graph.__file__, float_regions.__file__,
+                   masked_scores.__file__, normalisations.__file__, own_biases.__file__, second_quantisation.__file__,
+                   softmax_levels.__file__, step_ranges.__file__, vector_normalisations.__file__,
+                   calibration_module.__file__, static_quantiser.__file__):
         made.update(Path(module).read_bytes())
     made.update(onnxruntime.__version__.encode())
     return made.hexdigest()[:16]

@@ -34,7 +34,8 @@ def slice_network(network: Network, first: int, stop: int) -> Network:
     known = network.tensors
     wholes = dict.fromkeys(root_of(known[name]) for name in (*read, *written) if name in known)
     missing = [root_of(known[name]) for name in read
-               if name in known and name not in written and not _computed(root_of(known[name]), written, known)]
+               if name in known and name not in written and root_of(known[name]) not in network.constants
+               and not _computed(root_of(known[name]), written, known)]
     names = [name for name in dict.fromkeys([*read, *written, *wholes]) if name in known]
     touched = {root_of(known[name]) for name in later if name in known}
     return Network(
@@ -43,7 +44,7 @@ def slice_network(network: Network, first: int, stop: int) -> Network:
         inputs=tuple(known[name] for name in dict.fromkeys(missing)),
         outputs=tuple(known[name] for name in written if root_of(known[name]) in touched),
         tensors={name: known[name] for name in names},
-        constants={name: network.constants[name] for name in read if name in network.constants},
+        constants={name: network.constants[name] for name in (*read, *wholes) if name in network.constants},
     )
 
 

@@ -1,13 +1,12 @@
-"""Constants among levels, joined by a Concat or chosen by a Where, are added to levels with zeros in their place."""
+"""Constants among levels are levels too where a Concat joins them, and are added where a Where chooses them."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from tilewright.compiler.normal.constant_levels import ConstantLevels, quantised, real_constant
 from tilewright.compiler.normal.edit import Edit
-from tilewright.compiler.normal.forms.ranks import sizes_of
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.values import (
     attribute,
@@ -22,7 +21,6 @@ from tilewright.compiler.normal.values import (
 
 __all__ = ["MASKS", "PARTS"]
 
-_PADS_ARE_AN_INPUT = 11
 _FLOATS = np.finfo(np.float32)
 
 
@@ -72,65 +70,48 @@ def _masked(edit: Edit, node: ir.Node) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """Inputs of a Concat along ``axis``: constants, then computed values of ``extent`` elements, then constants."""
-
-    axis: int
-    before: list[np.ndarray]
-    computed: list[ir.Value]
-    extent: int
-    behind: list[np.ndarray]
-
-
 def _apply_parts(edit: Edit) -> int:
-    return sum(_padded(edit, node) for node in edit.nodes() if node.op_type == "Concat" and not node.domain)
+    return sum(_joined(edit, node) for node in edit.nodes() if node.op_type == "Concat" and not node.domain)
 
 
-def _padded(edit: Edit, node: ir.Node) -> bool:
-    """Replace a Concat of levels and constants by a Pad and an Add; tell whether it is one."""
-    parts = _parts(node) if edit.opset >= _PADS_ARE_AN_INPUT else None
-    after = None if parts is None else _quantise_behind(edit, node) or _levels_of_all(parts)
-    if after is None or parts is None:
-        return _split(edit, node)
-    fixed = [*parts.before, *parts.behind]
-    dims = list(fixed[0].shape)
-    begins, ends = ([0] * len(dims), [0] * len(dims))
-    begins[parts.axis] = sum(each.shape[parts.axis] for each in parts.before)
-    ends[parts.axis] = sum(each.shape[parts.axis] for each in parts.behind)
-    dims[parts.axis] = parts.extent
-    whole = np.concatenate([*parts.before, np.zeros(dims, np.float32), *parts.behind], parts.axis)
-    values = [each if same_parameters(source(each), after) else edit.quantised(each, after, node)
-              for each in parts.computed]
-    value = values[0] if len(values) == 1 else edit.quantised(
-        edit.insert(node, "Concat", values, {"axis": parts.axis}), after, node)
-    pads = edit.constant(np.array([*begins, *ends], np.int64), f"{node.outputs[0].name}:pads")
-    return _plus(edit, node, edit.quantised(edit.insert(node, "Pad", [value, pads]), after, node), whole, after)
-
-
-def _split(edit: Edit, node: ir.Node) -> bool:
-    """Join what stands before the last of some constants in the middle first; tell whether there are such."""
-    after, arrays = _quantise_behind(edit, node), [real_constant(each) for each in node.inputs]
-    computed = [index for index, each in enumerate(arrays) if each is None]
-    inner = [index for index, each in enumerate(arrays) if each is not None and computed[:1] < [index] < computed[-1:]]
-    if after is None or not inner or not all(source(node.inputs[each]) for each in computed):
+def _joined(edit: Edit, node: ir.Node) -> bool:
+    """Give the constants and levels that a Concat joins the parameters of its result; tell whether some had others."""
+    arrays = [real_constant(each) for each in node.inputs]
+    computed = [each for each, array in zip(node.inputs, arrays, strict=True) if array is None]
+    fixed = [each for each in arrays if each is not None]
+    if not computed or not fixed or not all(map(source, computed)) or any(
+            each.dtype != np.float32 or not np.isfinite(each).all() for each in fixed):
         return False
-    stop = next(index for index in range(inner[0], len(arrays)) if arrays[index] is None)
-    joined = edit.insert(node, "Concat", node.inputs[:stop], {"axis": attribute(node, "axis", 1)})
-    rest = [edit.quantised(joined, after, node), *node.inputs[stop:]]
-    new = edit.insert(node, "Concat", rest, {"axis": attribute(node, "axis", 1)})
+    after = _quantise_behind(edit, node) or _levels_of_all(computed, fixed)
+    if after is None or all(each is not None and is_dequantise(each.producer()) and same_parameters(
+            each.producer(), after) for each in node.inputs):
+        return False
+    values: list[ir.Value | None] = []
+    for index, (each, array) in enumerate(zip(node.inputs, arrays, strict=True)):
+        if array is None:
+            assert each is not None
+            values.append(each if same_parameters(source(each), after) else edit.quantised(each, after, node))
+            continue
+        levels = quantised(after, array)
+        if levels is None:
+            return False
+        values.append(edit.insert(node, "DequantizeLinear", [
+            edit.constant(levels, f"{node.outputs[0].name}:constant {index}"), *after.inputs[1:3]]))
+    new = edit.insert(node, "Concat", values, {"axis": attribute(node, "axis", 1)})
+    if is_dequantise(after):
+        new = edit.quantised(new, after, node)
     new.type, new.shape = node.outputs[0].type, node.outputs[0].shape
     edit.replace(node, new)
     return True
 
 
-def _levels_of_all(parts: _Parts) -> ir.Node | None:
+def _levels_of_all(computed: Sequence[ir.Value | None], fixed: Sequence[np.ndarray]) -> ir.Node | None:
     """Return the DQ whose parameters all parts share, constants too; None if there is none."""
-    first = source(parts.computed[0])
-    if first is None or not all(same_parameters(source(each), first) for each in parts.computed[1:]):
+    first = source(computed[0])
+    if first is None or not all(same_parameters(source(each), first) for each in computed[1:]):
         return None
     scale, zero = constant(first.inputs[1]), constant(first.inputs[2])
-    for array in (*parts.before, *parts.behind):
+    for array in fixed:
         levels = quantised(first, array)
         if levels is None or scale is None or zero is None \
                 or not np.array_equal(ConstantLevels(levels, scale, zero).real, array):
@@ -138,28 +119,9 @@ def _levels_of_all(parts: _Parts) -> ir.Node | None:
     return first
 
 
-def _parts(node: ir.Node) -> _Parts | None:
-    """Return what a Concat joins; None if nothing computed, no constant or one in the middle is among it."""
-    arrays = [real_constant(each) for each in node.inputs]
-    open_ = [index for index, each in enumerate(arrays) if each is None]
-    fixed = [each for each in arrays if each is not None]
-    if not open_ or not fixed or len(open_) != open_[-1] - open_[0] + 1 or any(
-            each.dtype != np.float32 or each.ndim != fixed[0].ndim or not np.isfinite(each).all() for each in fixed):
-        return None
-    axis = attribute(node, "axis", 1) % fixed[0].ndim
-    values = [value for value in node.inputs[open_[0]:open_[-1] + 1] if value is not None]
-    sizes = [sizes_of(value) for value in values]
-    known = [each[axis] for each in sizes if each is not None and len(each) > axis]
-    extents = [each for each in known if each is not None]
-    if len(extents) != len(node.inputs[open_[0]:open_[-1] + 1]) or not all(map(source, values)):
-        return None
-    before = [each for each in arrays[:open_[0]] if each is not None]
-    return _Parts(axis, before, values, sum(extents), [each for each in arrays[open_[-1]:] if each is not None])
-
-
 MASKS = Rule("masks", "A Where by a constant mask, of levels and a constant, is their product with 0 and 1 plus the "
              "constant where the mask is 0", "levels are finite: x · 1 is x, and x · 0 is 0; a sum with 0 is the other",
              _apply_masks)
 
-PARTS = Rule("parts", "A Concat of levels and constants is the levels, padded with 0, plus the constants; with "
-             "constants in the middle it is two", "0 is a level, and a sum with 0 is the other", _apply_parts)
+PARTS = Rule("parts", "What a Concat of levels and constants joins has the parameters of its result",
+             "each element is rounded as the Q behind rounds it", _apply_parts)

@@ -142,7 +142,8 @@ def _computed(graph: Graph, node: Node, known: dict[str, np.ndarray]) -> np.ndar
     shapes = {name: known[name].shape for name in _data(node)} | {node.output: graph.tensors[node.output].shape or ()}
     infos = {name: TensorInfo(name=name, shape=(math.prod(shape), 1, 1), scale=np.float32(1), zero_point=0,
                               dtype="int32", dims=shape) for name, shape in shapes.items()}
-    call = core_call(layer, infos, graph.constants)
+    call = core_call(layer, infos, {name: graph.constants[name] for name in node.inputs
+                                    if name in graph.constants and name not in known})
     if KERNELS[node.op].refusal(call) is not None:
         return None
     return run_call(call, [known[name] if operand.present else None
@@ -266,8 +267,18 @@ def _assembled(graph: Graph, node: Node, origins: _Origins, boxes: Sequence[Move
         channels, height, width = box.shape
         all_of_it = steps == ByteSteps(0, width * channels, channels) \
             and channels * height * width == math.prod(source.shape or ())
-        new.append(Node(QAlias() if all_of_it else QPiece(steps), (source.name,), part.name, origins.names))
+        name = source.name
+        if name in graph.constants:
+            graph, name = _stored(graph, source)
+        new.append(Node(QAlias() if all_of_it else QPiece(steps), (name,), part.name, origins.names))
         tensors.append(part)
     new.append(Node(QAssemble(tuple(box.target for box in boxes)), tuple(part.name for part in tensors), node.output,
                     origins.names))
     return graph.with_tensors(*tensors).replaced((node,), *new)
+
+
+def _stored(graph: Graph, levels: Tensor) -> tuple[Graph, str]:
+    """Return the graph with constant levels as they lie in memory, and the name of that tensor."""
+    stored = replace(levels, name=f"{levels.name}:stored")
+    content = _in_memory(graph.constants[levels.name])
+    return graph.with_tensors(stored).with_constants({stored.name: content}), stored.name

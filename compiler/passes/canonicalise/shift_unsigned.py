@@ -31,7 +31,10 @@ class ShiftUnsigned(Pass):
                 return node.with_(operator=replace(operator, low=operator.low - _SHIFT, high=operator.high - _SHIFT))
             return node
 
-        return _without_shifts(_without_copies(graph.mapped(shift).with_tensors(*shifted.values())))
+        stored = {name: (graph.constants[name].astype(np.int16) - _SHIFT).astype(np.int8)
+                  for name in shifted if name in graph.constants}
+        graph = graph.mapped(shift).with_tensors(*shifted.values()).with_constants(stored)
+        return _without_shifts(_without_copies(graph))
 
     def ensures(self, graph: Graph) -> None:
         wrong = [node.name for node in graph.nodes if isinstance(node.operator, Bounded)

@@ -45,6 +45,8 @@ class FuseResidual(Pass):
             return graph.replaced((*taker, add), _joined(taker[0], add, operator, residual))
         if (taker := _taker(graph, second)) is not None:
             return graph.replaced((*taker, add), _joined(taker[0], add, operator, _swapped(residual, first)))
+        if first in graph.constants:
+            first, second, residual = second, first, _swapped(residual, first)
         alone = Node(QPass(residual=residual, exact=operator.exact), (first, second), add.output, add.onnx_nodes)
         return graph.replaced((add,), alone)
 

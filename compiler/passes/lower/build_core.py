@@ -30,7 +30,8 @@ from tilewright.compiler.kernels.ways_out import ENDINGS, MIDDLE, way_out_of_ref
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import CoreLayer, TensorInfo
 
-__all__ = ["check_core", "core_constants", "core_info", "core_layer", "core_tensors", "flat_info", "is_core"]
+__all__ = ["check_core", "core_constants", "core_info", "core_layer", "core_tensors", "flat_info", "is_core",
+           "stored_constants"]
 
 _AFTERWARDS = Dequantize | OnnxDequantizeLinear | OnnxMoving | QReshape | IntegerMove
 """Operators that give the same values in another form or place."""
@@ -116,6 +117,12 @@ def core_constants(graph: Graph) -> dict[str, np.ndarray]:
     """Return the constants that the host core reads."""
     return {name: graph.constants[name] for node in graph.nodes if is_core(node) for name in node.inputs
             if name in graph.constants}
+
+
+def stored_constants(graph: Graph) -> dict[str, np.ndarray]:
+    """Return the constants that layers of the datapath may read: levels, int8, as they lie in memory."""
+    return {name: array for name, array in graph.constants.items() if array.dtype == np.int8 and array.ndim == 1
+            and name in graph.tensors and graph.tensors[name].quantised}
 
 
 def check_core(layers: Iterable[CoreLayer], tensors: Mapping[str, TensorInfo],

@@ -70,6 +70,7 @@ from tilewright.compiler.passes.lower.build_core import (
     core_tensors,
     flat_info,
     is_core,
+    stored_constants,
 )
 from tilewright.compiler.passes.lower.build_matrix_product import matrix_product_layers
 from tilewright.compiler.passes.lower.build_product import product_layer
@@ -107,12 +108,13 @@ def build_network(graph: Graph) -> Network:
     tensors |= build.parts | {info.name: info for info in (*outputs, *inputs)}
     layers: tuple[AnyLayer, ...] = tuple(step for step in steps if isinstance(step, Layer | CoreLayer))
     if len(layers) < len(steps) or build.parts:
-        found = place_tensors(steps, tensors, [info.name for info in inputs], [info.name for info in outputs])
+        found = place_tensors(steps, tensors, [*(info.name for info in inputs), *build.stored],
+                              [info.name for info in outputs])
         layers, tensors = found.layers, found.tensors
     inputs, outputs = (tuple(info if info.place == tensors[info.name].place else
                              replace(info, place=tensors[info.name].place) for info in border)
                        for border in (inputs, outputs))
-    constants = core_constants(graph)
+    constants = core_constants(graph) | {name: array for name, array in build.stored.items() if name in tensors}
     _check_computed(layers, graph)
     check_core([layer for layer in layers if isinstance(layer, CoreLayer)], tensors, constants)
     return Network(name=graph.name, layers=layers, inputs=inputs, outputs=outputs, tensors=tensors,
@@ -132,9 +134,10 @@ def _unread(graph: Graph, inputs: Sequence[TensorInfo]) -> tuple[UnreadInput, ..
 
 
 def _check_computed(layers: Sequence[AnyLayer], graph: Graph) -> None:
-    """Refuse a layer of the datapath that reads a constant: it has no place in memory, and need not be computed."""
+    """Refuse a layer of the datapath that reads a constant that is not stored: it need not be computed."""
+    stored = stored_constants(graph)
     for layer in (each for each in layers if isinstance(each, Layer)):
-        constant = [name for name in layer.reads if name in graph.constants]
+        constant = [name for name in layer.reads if name in graph.constants and name not in stored]
         if constant:
             raise UnsupportedNodeError(layer.onnx_nodes[0] if layer.onnx_nodes else layer.name, layer.kind,
                                        f"it computes with the constant {constant[0]!r}, which nothing does at run time",
@@ -155,7 +158,7 @@ class _Build:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.core = core_tensors(graph)
+        self.core, self.stored = core_tensors(graph), stored_constants(graph)
         self.parts: dict[str, TensorInfo] = {}
         self.flat = frozenset(name for node in graph.nodes if isinstance(node.operator, QAlias)
                               for name in node.operator.flat)
@@ -218,7 +221,8 @@ class _Build:
             return node.inputs[0], operator.residual.tensor
         if isinstance(operator, TakesTable):
             return node.inputs[:1]
-        return tuple(name for name in node.inputs if name and name not in self.graph.constants)
+        return tuple(name for name in node.inputs if name and (
+            name not in self.graph.constants or (name in self.stored and not is_core(node))))
 
     def steps(self, node: Node, name: str) -> list[PlacementStep]:
         """Return what the back end has for a node: layers, or the movement of a tensor."""

@@ -4,6 +4,7 @@ What only moves elements commutes with quantisation. Concat(DQ(a), DQ(b)) of dif
 tables that way; an input of the model that is sliced, or cut into phases, is quantised once, by the host.
 """
 
+from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxDequantizeLinear, OnnxQuantizeLinear, OnnxView
@@ -65,10 +66,16 @@ def _is_source(graph: Graph, name: str, move: Node) -> bool:
     if source is None or not graph.tensors[name].shape:
         return False
     if isinstance(source.operator, OnnxDequantizeLinear):
-        return levels_of(graph, name) is not None
+        return levels_of(graph, name) is not None or _is_constant_part(graph, source, move)
     if is_movement(graph, source):
         return all(_is_source(graph, each, source) for each in moved_inputs(source))
     return isinstance(move.operator, OnnxView) and graph.only_reader(name) is move and name not in graph.outputs
+
+
+def _is_constant_part(graph: Graph, source: Node, move: Node) -> bool:
+    """Tell whether ``source`` is a constant that a Concat joins, of the levels that all that read this make of it."""
+    return isinstance(move.operator, OnnxConcat) and graph.all_constant(source.inputs) and all(
+        same_parameters(graph, source.inputs[1:], reader.inputs[1:]) for reader in graph.readers(move.output))
 
 
 def _raised(graph: Graph, quantise: Node, move: Node, made: dict[object, str]) -> tuple[Graph, list[str]]:
@@ -82,7 +89,10 @@ def _raised(graph: Graph, quantise: Node, move: Node, made: dict[object, str]) -
         source = graph.producer(name)
         if source is not None and isinstance(source.operator, OnnxDequantizeLinear) \
                 and same_parameters(graph, source.inputs[1:], quantise.inputs[1:]):
-            inputs.append(source.inputs[0])
+            levels = source.inputs[0]
+            if levels in graph.constants:
+                graph, levels = _with_levels(graph, quantise, levels)
+            inputs.append(levels)
             continue
         key = (name, values)
         if key not in made:
@@ -98,3 +108,12 @@ def _raised(graph: Graph, quantise: Node, move: Node, made: dict[object, str]) -
     graph = graph.replaced((quantise,), last)
     # Later ones want to know who reads what is left.
     return graph if graph.is_read(move.output) else graph.removed(move), fresh
+
+
+def _with_levels(graph: Graph, quantise: Node, name: str) -> tuple[Graph, str]:
+    """Return the graph with constant levels as a tensor of the parameters of a QuantizeLinear, and its name."""
+    new = f"{name}:levels of {quantise.output}"
+    kind = quantisation.activation(graph, quantise, quantise.output, *(*quantise.inputs[1:], "")[:2])
+    levels = graph.constants[name]
+    return graph.with_constants({new: levels}).with_tensors(
+        Tensor(new, levels.shape, kind.dtype, kind.scale, kind.zero_point)), new

@@ -18,6 +18,7 @@ from tilewright.compiler.graph.onnx_operators import (
 )
 from tilewright.compiler.graph.qlinear_operators import OnnxQLinearMul
 from tilewright.compiler.graph.value_tables import TableError
+from tilewright.compiler.passes.recognise.element_images import in_memory
 from tilewright.compiler.passes.recognise.function_tables import table_node
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before, type_behind
@@ -40,8 +41,16 @@ def clamped_behind(group: QdqGroup, graph: Graph, nodes: tuple[Node, ...]) -> tu
 def moved(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
     """Return the integer operator of a move, and tables before it for inputs of another quantisation."""
     graph, node, tables = group.graph, group.node, []
-    inputs = [group.data_input(name) for name in (
-        node.inputs if isinstance(node.operator, OnnxConcat) else node.inputs[:1])]
+    constants, inputs = {}, []
+    for index, name in enumerate(node.inputs if isinstance(node.operator, OnnxConcat) else node.inputs[:1]):
+        if (found := _constant_levels(group, name)) is None:
+            inputs.append(group.data_input(name))
+        else:
+            inputs.append(replace(group.kind, name=f"{group.kind.name}:constant {index}", shape=found.shape))
+            constants[inputs[-1].name] = in_memory(found, found.shape)
+    if len(constants) == len(inputs):
+        raise group.refusal("all that it joins is constant", "fold constants into the model, as onnxsim does")
+    graph = graph.with_constants(constants).with_tensors(*(each for each in inputs if each.name in constants))
     graph = quantisation.with_types(graph, *inputs, group.kind)
     names = []
     for index, tensor in enumerate(inputs):
@@ -66,6 +75,15 @@ def moved(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
     if known is not None and inferred(graph, moved)[1] != known:
         raise group.refusal(f"its result has the shape {list(known)}", "use another shape")
     return graph, (*tables, moved)
+
+
+def _constant_levels(group: QdqGroup, name: str) -> np.ndarray | None:
+    """Return the levels of a constant that a Concat joins, if they have the parameters of its result."""
+    source = dequantise_before(group.graph, name)
+    if source is None or not group.graph.all_constant(source.inputs) or not isinstance(
+            group.node.operator, OnnxConcat) or not type_behind(group.graph, source).same_quantisation(group.kind):
+        return None
+    return group.graph.constants[source.inputs[0]]
 
 
 def _padding(graph: Graph, node: Node, pad: OnnxPad) -> np.float32:

@@ -48,7 +48,7 @@ from tilewright.compiler.passes.recognise.qdq.moves import Shuffle, clamped_behi
 from tilewright.compiler.passes.recognise.qdq.products_of_images import multiplied_matrices
 from tilewright.compiler.passes.recognise.qdq.rectifiers import rectified
 from tilewright.compiler.passes.recognise.qdq.sums import summed
-from tilewright.compiler.passes.recognise.qdq.sums_of_two import summed_up
+from tilewright.compiler.passes.recognise.qdq.sums_of_two import added_constant, summed_up
 from tilewright.compiler.passes.recognise.qdq.weights import scaled, transposed, weighted
 
 __all__ = ["RecogniseQdq"]
@@ -144,7 +144,8 @@ def _recognised(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
         return clamped_behind(group, *_resized(group, operator))
     if isinstance(operator, OnnxMove | Shuffle):
         return clamped_behind(group, *(moved(group) if isinstance(operator, OnnxMove) else shuffled(group)))
-    if isinstance(operator, _Affine) and (found := scaled(group) or scaled_by_elements(group)) is not None:
+    if isinstance(operator, _Affine) and (found := scaled(group) or (
+            isinstance(operator, OnnxAdd | OnnxSub) and added_constant(group)) or scaled_by_elements(group)):
         return found
     if isinstance(operator, OnnxMul):
         if (found := by_tensor(group)) is not None:

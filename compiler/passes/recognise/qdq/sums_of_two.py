@@ -1,4 +1,6 @@
-"""Sums and differences of two computed tensors, of any rank: the residual adder's, between views.
+"""Sums and differences of two tensors of levels, of any rank: the residual adder's, between views.
+
+One of the two may be constant: its levels lie in memory beside the weights.
 
 A difference is a sum with a mirrored operand: level −1 − q at zero point −1 − z is −x to the last bit, for int8; for
 uint8 both are 256 higher. A table makes it.
@@ -16,25 +18,48 @@ from tilewright.compiler.graph.integer_operators import QAdd, QTable
 from tilewright.compiler.graph.move_operators import QAlias
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxSub
-from tilewright.compiler.passes.recognise.element_images import image_of_elements
+from tilewright.compiler.passes.recognise.element_images import image_of_elements, in_memory, period
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before, type_behind
 from tilewright.compiler.passes.recognise.qdq.repeated import broadcast_shape, repeated
 
-__all__ = ["summed_up"]
+__all__ = ["added_constant", "summed_up"]
 
 _IMAGE_RANK = 4
+_FEW = 256
+"""Elements that parameters are as good for."""
+
+_WORTH_STORING = 16
+"""A constant is stored if it repeats itself less often: a parameter takes about as long as the bytes of so many."""
+
 _MIRROR = np.arange(127, -129, -1).astype(np.int8)
 """-1 - q for each q of -128 .. 127."""
 
 
+def added_constant(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None:
+    """Return what :func:`summed_up` does of levels and a constant of so many elements that it is best stored."""
+    graph, shape = group.graph, group.graph.tensors[group.node.output].shape
+    sources = [dequantise_before(graph, name) for name in group.node.inputs]
+    fixed = [each for each in sources if each is not None and graph.all_constant(each.inputs)]
+    if len(fixed) != 1 or len(sources) != 2 or not shape or any(graph.constants[name].size != 1
+                                                                for name in fixed[0].inputs[1:] if name):
+        return None
+    levels = graph.constants[fixed[0].inputs[0]]
+    try:
+        lie = in_memory(levels, shape)
+    except ValueError:
+        return None
+    return summed_up(group) if lie.size >= _FEW and _WORTH_STORING * period(lie) > lie.size else None
+
+
 def summed_up(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None:
-    """Return the integer operators of an Add or Sub of two computed tensors; None if the operands are others.
+    """Return the integer operators of an Add or Sub of levels, one of which may be constant; None for other operands.
 
     A tensor that is broadcast is repeated first. ONNX Runtime adds in integers, as `QAdd` does, and subtracts in float:
     a difference may be one level off.
     """
     sources = [dequantise_before(group.graph, name) for name in group.node.inputs]
-    if any(source is None or source.inputs[0] in group.graph.constants for source in sources):
+    if any(source is None for source in sources) or all(
+            source is not None and source.inputs[0] in group.graph.constants for source in sources):
         return None
     kinds = [type_behind(group.graph, source) for source in sources if source is not None]
     shape = broadcast_shape(kinds, group.graph.tensors[group.node.output].shape)
@@ -51,6 +76,10 @@ def summed_up(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None:
     before: list[Node] = []
     names = []
     for index, operand in enumerate(kinds):
+        if operand.name in graph.constants:
+            graph, name = _stored(graph, operand, (shape, image), group.kind.name, mirrored=bool(index and subtracts))
+            names.append(name)
+            continue
         found = repeated(graph, group.node.onnx_nodes, operand, shape,
                          f"{operand.name}:repeated {index} of {group.kind.name}")
         if found is None:
@@ -97,7 +126,23 @@ def _viewed(graph: Graph, before: list[Node], kind: Tensor, image: tuple[int, ..
     return graph.with_tensors(replace(kind, name=name, shape=image)), name
 
 
+def _stored(graph: Graph, kind: Tensor, shapes: tuple[tuple[int, ...], tuple[int, ...]], result: str, *,
+            mirrored: bool) -> tuple[Graph, str]:
+    """Add levels of a constant as an image in memory, broadcast to the first of ``shapes``; return its name."""
+    shape, image = shapes
+    lie = in_memory(graph.constants[kind.name], shape)
+    new = replace(kind, name=f"{result}:constant", shape=image)
+    if mirrored:
+        new, lie = _mirrored(new, new.name), _highest(kind) - lie.astype(np.int16)
+        lie = lie.astype(np.dtype(kind.dtype))
+    return graph.with_tensors(new).with_constants({new.name: lie}), new.name
+
+
 def _mirrored(kind: Tensor, name: str) -> Tensor:
     """Return the type of what stands for −x where ``kind`` stands for x."""
-    highest = 255 if kind.dtype == "uint8" else -1
-    return replace(kind, name=name, zero_point=highest - kind.parameters[1])
+    return replace(kind, name=name, zero_point=_highest(kind) - kind.parameters[1])
+
+
+def _highest(kind: Tensor) -> int:
+    """Return the sum of a level and what mirrors it."""
+    return 255 if kind.dtype == "uint8" else -1
