@@ -153,6 +153,9 @@ def dequantise_before(graph: Graph, name: str) -> Node | None:
 
 
 def type_behind(graph: Graph, dequantise: Node) -> Tensor:
-    """Return the type of the integer tensor that a DequantizeLinear reads."""
+    """Return the type of the integer tensor that a DequantizeLinear reads, which may be constant."""
     x, scale, zero = (*dequantise.inputs, "")[:3]
+    if x in graph.constants and x not in graph.tensors:     # a pass has made it
+        levels = graph.constants[x]
+        graph = graph.with_tensors(Tensor(x, levels.shape, levels.dtype.name))
     return quantisation.activation(graph, dequantise, x, scale, zero)

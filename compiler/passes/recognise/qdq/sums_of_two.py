@@ -72,7 +72,8 @@ def summed_up(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None:
     image = shape if is_image else image_of_elements(math.prod(shape))
     if image is None:
         return None
-    graph = quantisation.with_types(group.graph, *kinds, group.kind)
+    graph = quantisation.with_types(group.graph, *(
+        each for each in kinds if each.name not in group.graph.constants), group.kind)
     before: list[Node] = []
     names = []
     for index, operand in enumerate(kinds):

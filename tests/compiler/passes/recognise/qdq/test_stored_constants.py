@@ -58,3 +58,35 @@ def test_a_machine_without_an_adder_adds_them_on_the_core(tmp_path):
     (ours,) = InferenceSession(path, "nano,residual_adder=false").run(None, feed)
     (theirs,) = onnx_session(path).run(None, feed)
     assert np.array_equal(ours, theirs)
+
+
+def biased_rows():
+    """Return rows times a matrix, plus a constant of each element, as a mask of scores is one."""
+    constants = {"s": np.float32(0.05), "z": np.int8(3), "v": np.float32(1 / 64), "w": np.int8(0),
+                 "levels": RNG.integers(-127, 127, (24, 32)).astype(np.int8),
+                 "mask": RNG.integers(-127, 127, (20, 32)).astype(np.int8)}
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+             helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+             helper.make_node("DequantizeLinear", ["levels", "v", "w"], ["m"]),
+             helper.make_node("MatMul", ["d", "m"], ["p"]),
+             helper.make_node("QuantizeLinear", ["p", "s", "z"], ["qp"]),
+             helper.make_node("DequantizeLinear", ["qp", "s", "z"], ["dp"]),
+             helper.make_node("DequantizeLinear", ["mask", "v", "w"], ["k"]),
+             helper.make_node("Add", ["dp", "k"], ["r"]),
+             helper.make_node("QuantizeLinear", ["r", "s", "z"], ["e"]),
+             helper.make_node("DequantizeLinear", ["e", "s", "z"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "biased", [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 20, 32))],
+        [numpy_helper.from_array(np.asarray(array), key) for key, array in constants.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def test_a_constant_is_added_to_a_product_of_rows(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(biased_rows(), path)
+    done = run_model(ModelSource.of(path), PRESETS["base"], "fast", None)
+    assert done.report.core_cycles == 0
+    feed = {"x": RNG.normal(size=SHAPE).astype(np.float32)}
+    (ours,), (theirs,) = InferenceSession(path, "nano").run(None, feed), onnx_session(path).run(None, feed)
+    assert np.array_equal(ours, theirs)
