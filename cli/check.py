@@ -58,7 +58,7 @@ def check(model: Model,
 
     with Steps().step(f"Checking {model}"):
         found = check_model(source, design, None if capacity is None else int(capacity * MEBIBYTE),
-                            options=compiler.options(), outputs_only=prediction.outputs_only)
+                            options=compiler.options(bool(source.state)), outputs_only=prediction.outputs_only)
     print_check(found, console())
     milliseconds = found.cycles / (1e3 * design.mhz)
     if found.layers:

@@ -86,7 +86,7 @@ def compile_(model: Model,
     from tilewright.tools.progress import Steps
 
     with Steps().step(f"Compiling {model}"):
-        compiled = compile_file(source.path, size, options=compiler.options())
+        compiled = compile_file(source.path, size, options=compiler.options(bool(source.state)))
         network = compiled.network
         check_state(source.state, node_args(network.inputs, network.unread), node_args(network.outputs),
                     batch=compiler.batch)

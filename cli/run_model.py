@@ -63,7 +63,8 @@ def run(model: Model, target: EngineOptions, files: RunFileOptions, view: ViewOp
     by_ranges = ranges.wanted(target.engine, {"--wave": wave is not None, "--explain": view.explain,
                                               "--activity": energy.activity, "--outputs-only": view.outputs_only,
                                               "--host": target.host is not None, "--state": bool(quantise.state),
-                                              "--stream": quantise.stream is not None})
+                                              "--stream": quantise.stream is not None,
+                                              "--keep-weights": bool(compiler.keep_weights)})
     _require_rtl(target.engine, target.host)
     if target.wait == "wfi" and (target.engine is not Engine.rtl or by_ranges):
         raise InputError("Option --wait wfi needs --engine rtl, without --layers and --jobs: only there a core can "
@@ -83,7 +84,7 @@ def run(model: Model, target: EngineOptions, files: RunFileOptions, view: ViewOp
     from tilewright.runtime.run_options import RunOptions
     from tilewright.tools.progress import Steps
 
-    options = compiler.options()
+    options = compiler.options(bool(source.state))
     if target.engine is Engine.cycles:
         compared = predict_model(source, design, options, Steps(), outputs_only=view.outputs_only)
     elif by_ranges:

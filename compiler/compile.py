@@ -32,12 +32,12 @@ from tilewright.compiler.plan.float_bytes import with_float_bytes
 from tilewright.compiler.plan.planner import DoesNotFitError, LayerPlan
 from tilewright.compiler.plan.split_channels import split_channels
 from tilewright.compiler.plan.split_units import split_units
+from tilewright.compiler.program_commands import schedule
 from tilewright.compiler.schedule.bands import in_bands
 from tilewright.compiler.schedule.chaining import AnyPlan, computed_together, on_chip_only
-from tilewright.compiler.schedule.scheduler import schedule
 from tilewright.compiler.schedule.steps import CoreCall
 from tilewright.compiler.schedule.weight_image import pack_network, with_computed
-from tilewright.compiler.weights.lasting_weights import with_lasting_weights
+from tilewright.compiler.weights.lasting_weights import all_fit, with_all_weights_kept, with_lasting_weights
 from tilewright.compiler.words.word_layers import with_word_layers
 from tilewright.isa.command_port import PortName, WaitName
 from tilewright.isa.emit_c import header
@@ -131,19 +131,20 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     image, blocks = pack_network(datapath, machine)
     image, offsets = pack_constants(image, core, network)
     memory = plan_memory(network, len(image), keep_tensors=keep_tensors, on_chip=on_chip_only(plans, network),
-                         together=computed_together(plans), constants=offsets)
+                         together=computed_together(plans), constants=offsets,
+                         keep_weights=_keeps_weights(network, options))
     blocks = with_computed(blocks, datapath, memory, machine)
     addresses = {**memory.tensors, **{name: memory.weights + offset for name, offset in offsets.items()}}
     calls = {index: CoreCall(placed(plan, network, addresses), plan.cost.cycles) for index, plan in core.items()}
     flat = schedule(datapath, calls, blocks, memory, machine)
     bodies: list[list[Issue | Call]] = [[] for _ in range(len(plans) + 1)]
-    for layer, each in flat:
+    for layer, each in flat.layers:
         bodies[layer].append(each)
     functions = [Function(_function_name(index, plan.layer), _plan_comment(plan, network),
                           roll(bodies[index]) if loops else tuple(bodies[index]))
                  for index, plan in enumerate(plans)]
     functions.append(Function("finish", "Wait until all results are in memory.", tuple(bodies[-1])))
-    return Compiled(network=network, machine=machine, program=Program(tuple(functions)),
+    return Compiled(network=network, machine=machine, program=Program(tuple(functions), flat.opening),
                     images=((memory.weights, image),) if image else (), plans=plans, memory=memory,
                     keeps_tensors=keep_tensors, options=options, savings=savings)
 
@@ -207,8 +208,19 @@ def fit_network(network: Network, machine: Machine, options: Options = BEST) -> 
     except DoesNotFitError:
         network = split_channels(network, machine, options)
         plans = _plan_network(network, machine, options)
-    lasting = with_lasting_weights(network, plans, machine)
+    keeps = _keeps_weights(network, options)
+    if keeps:
+        whole = with_all_weights_kept(network)
+        planned = _plan_network(whole, machine, options)
+        if all_fit(planned, machine):
+            return whole, planned
+    lasting = with_lasting_weights(network, plans, machine, between_calls=keeps)
     return (network, plans) if lasting is network else (lasting, _plan_network(lasting, machine, options))
+
+
+def _keeps_weights(network: Network, options: Options) -> bool:
+    """Tell whether weights are to stay on the chip between calls."""
+    return bool(network.state) if options.keep_weights is None else options.keep_weights
 
 
 def _plan_network(network: Network, machine: Machine, options: Options = BEST) -> tuple[AnyPlan, ...]:
@@ -337,7 +349,8 @@ def manifest_of(compiled: Compiled, port: PortName = "cvxif", state: Mapping[str
                     windows=memory.windows, layers=layers, weights_address=memory.weights,
                     memory_bytes=memory.memory_bytes, keeps_tensors=compiled.keeps_tensors, port=port,
                     on_chip=tuple(sorted(on_chip_only(compiled.plans, compiled.network))), unread=network.unread,
-                    defaults=network.defaults, state={**network.state, **(state or {})})
+                    defaults=network.defaults, state={**network.state, **(state or {})},
+                    opening=memory.opening if compiled.program.opening else None)
 
 
 def _group_of(plans: Sequence[AnyPlan], index: int) -> str:

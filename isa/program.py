@@ -170,12 +170,18 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Functions called in order."""
+    """Functions called in order, and an ``opening`` that only the first of several runs begins with.
+
+    It counts to the first function.
+    """
 
     functions: tuple[Function, ...]
+    opening: tuple[Statement, ...] = ()
 
     def actions(self) -> Iterator[tuple[int, EncodedCommand | Call]]:
-        """Yield (index of the function, command or call of the host core) in program order."""
+        """Yield (index of the function, command or call of the host core) in the order of the first run."""
+        for each in _expand(self.opening, {}):
+            yield 0, each
         for index, function in enumerate(self.functions):
             for each in _expand(function.body, {}):
                 yield index, each
@@ -196,7 +202,7 @@ class EncodedProgram(Program):
     @classmethod
     def of(cls, program: Program) -> "EncodedProgram":
         """Return ``program`` with its commands encoded."""
-        return cls(program.functions, tuple(program.actions()))
+        return cls(program.functions, program.opening, tuple(program.actions()))
 
     def actions(self) -> Iterator[tuple[int, EncodedCommand | Call]]:
         """Yield the same as `Program.actions`."""
@@ -216,8 +222,9 @@ def _expand(body: tuple[Statement, ...], variables: dict[str, int]) -> Iterator[
 
 def to_json(program: Program) -> list[Any]:
     """Return the program as lists, dicts, strings and numbers."""
-    return [{"name": f.name, "comment": f.comment, "body": [_statement_json(s) for s in f.body]}
-            for f in program.functions]
+    functions = [{"name": f.name, "comment": f.comment, "body": [_statement_json(s) for s in f.body]}
+                 for f in program.functions]
+    return functions + ([{"opening": [_statement_json(s) for s in program.opening]}] if program.opening else [])
 
 
 def _statement_json(statement: Statement) -> dict[str, Any]:
@@ -259,7 +266,9 @@ def from_json(data: Any) -> Program:
         If ``data`` has another form; the cause is the exception behind it.
     """
     try:
-        return Program(tuple(Function(f["name"], f["comment"], tuple(map(_statement, f["body"]))) for f in data))
+        functions = tuple(Function(f["name"], f["comment"], tuple(map(_statement, f["body"])))
+                          for f in data if "opening" not in f)
+        return Program(functions, tuple(_statement(s) for f in data if "opening" in f for s in f["opening"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ProgramError(f"Program must have the form that to_json returns: {error}") from error
 

@@ -97,7 +97,8 @@ def run_session(session: InferenceSession, source: ModelSource, input_file: Path
     report = replace(session.report, matches_reference=comparison.matches, judged=comparison.of_layers,
                      judged_outputs=comparison.of_outputs,
                      notes=(*source.notes, *float_remarks(source, session.report.layers), *changes,
-                            *state_sentences(session.pairs, session.quantised_inputs), f"input: {inputs.origin}",
+                            *state_sentences(session.pairs, session.quantised_inputs), *session.kept,
+                            f"input: {inputs.origin}",
                             *expected[0].notes, *far, str(comparison)))
     return ComparedRun(report=report, comparison=comparison, outputs=computed,
                        statistics=tensor_statistics(session.layers, session.tensors, session.zero_points),
@@ -111,6 +112,9 @@ def _behind_a_call(session: InferenceSession, model: Path, inputs: Inputs, *,
     A state that is ``given`` in a file is the start.
     """
     if not session.pairs:
+        if session.job.opening is not None:
+            session.run(None, inputs.arrays)
+            inputs = replace(inputs, origin=f"{inputs.origin}, in the second of two calls")
         return inputs, None
     session.reset()
     start = session.state | inputs.arrays if given else inputs.arrays | session.state

@@ -8,7 +8,8 @@ from tilewright.compiler.network.options import Options
 from tilewright.runtime.compared_run import ComparedRun
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.job import job_of_compiled
-from tilewright.runtime.execution.prediction import predict_with_times
+from tilewright.runtime.execution.later_calls import kept_sentences
+from tilewright.runtime.execution.prediction import predict_opening, predict_with_times
 from tilewright.runtime.float_remarks import float_remarks
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.oracle.comparison import Comparison
@@ -44,6 +45,7 @@ def predict_model(source: ModelSource, design: Design, options: Options, steps: 
     comparison = Comparison.of_nothing([(layer.name, layer.output) for layer in job.layers], "no values were computed")
     report = replace(report, judged=comparison.of_layers,
                      notes=(*source.notes, *float_remarks(source, report.layers), *explanation.notes,
-                            *state_sentences(source.state, job.inputs), note))
+                            *state_sentences(source.state, job.inputs),
+                            *kept_sentences(job, predict_opening(job, design.timing)), note))
     return ComparedRun(report=report, outputs={}, statistics=(), comparison=comparison,
                        explanation=explanation, job=job, times=times)

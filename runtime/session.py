@@ -29,6 +29,7 @@ from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.accounting import account
 from tilewright.runtime.execution.engines import ENGINES, EngineName, execute
 from tilewright.runtime.execution.job import Job, job_of_artefact, job_of_compiled
+from tilewright.runtime.execution.later_calls import kept_sentences, later_call
 from tilewright.runtime.execution.report import Report
 from tilewright.runtime.given_model import (
     GivenMachine,
@@ -168,6 +169,7 @@ class InferenceSession:
         self._state: dict[str, np.ndarray] = {}
         self._report: Report | None = None
         self._tensors: dict[str, np.ndarray] = {}
+        self._opening_cycles = 0
         self.carry(self._job.state)
 
     def get_inputs(self) -> list[SessionArg]:
@@ -270,6 +272,11 @@ class InferenceSession:
         """The output that each input which carries state is in the next call, by input."""
         return dict(self._pairs)
 
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """A sentence on the weights that stay on the chip between calls, behind a run; none without."""
+        return kept_sentences(self._job, self._opening_cycles)
+
     def carry(self, state: Mapping[str, str]) -> None:
         """Keep state from call to call: by input, the output that it is in the next call, as in ``{"h": "hn"}``.
 
@@ -286,7 +293,8 @@ class InferenceSession:
         self.reset()
 
     def reset(self) -> None:
-        """Let the state be zeros, as before the first call."""
+        """Let the state be zeros, as before the first call, which also loads weights that stay on the chip."""
+        self._loaded = False
         self._state = first_state(self._pairs, self._inputs, self._job.inputs)
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, npt.ArrayLike],
@@ -295,7 +303,8 @@ class InferenceSession:
 
         Inputs are quantised and outputs dequantised as ONNX Runtime does. Those that no layer reads may be left out. A
         model of one image accepts a batch: the images run one after the other, and the outputs are stacked. The report
-        is then that of the last image.
+        is then that of the last image. Where weights stay on the chip between calls, the first call, and the first
+        behind `reset`, loads them.
 
         Parameters
         ----------
@@ -358,6 +367,11 @@ class InferenceSession:
                             count_toggles=self._run_options.count_toggles, steps=self._run_options.steps)
         self._tensors = execution.tensors
         self._operands = execution.operands
+        if execution.opening is not None:
+            self._opening_cycles = execution.opening.counts["cycles"]
+        if self._loaded:
+            job, execution = later_call(job, execution)
+        self._loaded = True
         self._times = execution.times
         self._report = account(job, self._engine, self._memory, execution, self._run_options.pricing)
         outputs = {node_arg(info).name: dequantise_output(info, execution.tensors[info.name]) for info in job.outputs}

@@ -322,13 +322,19 @@ class CompilerOptions:
     all_channels: Annotated[bool, typer.Option(
         "--all-channels", help="Compute channels that hold constants or that nothing reads, too.")] = False
 
-    def options(self) -> "Options":
-        """Return the compiler's options."""
+    keep_weights: Annotated[bool | None, typer.Option(
+        "--keep-weights/--load-weights", show_default=False,
+        help="Let weights stay on the chip from call to call, as many as have room, or load all in each call; without, "
+             "they stay in networks with state.")] = None
+
+    def options(self, state: bool = False) -> "Options":
+        """Return the compiler's options; of a model that keeps ``state`` between calls, weights stay too."""
         from tilewright.compiler.network.options import Options
 
         return Options(fuse_pool=not self.no_fuse_pool, winograd="never" if self.no_winograd else "auto",
                        reuse=not self.no_reuse, chain=not self.no_chaining, bands=not self.no_bands,
-                       narrow=not self.all_channels, batch=self.batch)
+                       narrow=not self.all_channels, batch=self.batch,
+                       keep_weights=True if state and self.keep_weights is None else self.keep_weights)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

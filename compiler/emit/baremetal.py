@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.compiler.emit.artefact import Artefact
-from tilewright.compiler.emit.c import program_text
+from tilewright.compiler.emit.c import all_functions, program_text
 from tilewright.compiler.emit.elf import FIRMWARE
 from tilewright.compiler.emit.kept_state import kept_states
 from tilewright.compiler.network.layers import TensorInfo
@@ -106,11 +106,11 @@ def _contents(artefact: Artefact, wait: WaitName, windows: WindowPins) -> dict[s
     if manifest.weights_address != MAIN_BASE:
         raise BareMetalError(f"Weights must begin main memory, at {MAIN_BASE:#x}, not {manifest.weights_address:#x}")
     arena = MAIN_BASE + -(-len(weights) // _ALIGNMENT) * _ALIGNMENT
-    for function in artefact.program.functions:
+    for function in all_functions(artefact.program):
         _require_one_section(function.body, arena, {})
     network = program_text(artefact.program, f"{manifest.model} for machine {manifest.machine.name}",
                            extension_of(manifest.machine), entry="static int run_network",
-                           address=lambda address: _placed(address, arena))
+                           address=lambda address: _placed(address, arena), opens=False)
     inputs = [manifest.tensors[name] for name in manifest.inputs]
     outputs = [(info, manifest.tensors[info.name][1]) for info in manifest.outputs]
     states = kept_states(manifest.state, inputs, outputs,
@@ -128,7 +128,8 @@ def _contents(artefact: Artefact, wait: WaitName, windows: WindowPins) -> dict[s
         "weights_bytes": arena - MAIN_BASE, "arena_bytes": MAIN_BASE + manifest.memory_bytes - arena,
         "faults": {code: text for code, text in FAULTS.items() if code},
         "windows": [_window(window, arena) for window in manifest.windows], "port": manifest.port, "refused": REFUSED,
-        "all_windows": WINDOWS, "host_registers": _host_registers(manifest.machine) if windows == "registers" else None,
+        "keeps": bool(artefact.program.opening), "all_windows": WINDOWS,
+        "host_registers": _host_registers(manifest.machine) if windows == "registers" else None,
     }
     texts = {name: render(FIRMWARE / template, **values) for name, template in _TEMPLATES.items()}
     interface = render(FIRMWARE / "bare_model.c.j2", **values)

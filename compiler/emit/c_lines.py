@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from tilewright.compiler.emit.c import statement_lines
+from tilewright.compiler.emit.c import all_functions, statement_lines
 from tilewright.compiler.emit.c_core import call_lines, core_name
 from tilewright.isa.extension import Extension
 from tilewright.isa.program import Call, Function, Loop, Program, Statement
@@ -21,7 +21,7 @@ def command_lines(program: Program, text: str, extension: Extension | None = Non
     """
     source = text.splitlines()
     heads = {found[1]: index for index, line in enumerate(source) if (found := _HEAD.fullmatch(line))}
-    for function in program.functions:
+    for function in all_functions(program):
         first = heads[function.name] + 2        # behind the brace
         first += bool(_LOCAL.fullmatch(source[first]))
         yield from _executed(function.body, _sizes(function, extension), first + 1, extension)

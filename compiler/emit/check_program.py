@@ -26,8 +26,11 @@ def check_program(program: Program, memory_bytes: int, machine: Machine) -> None
     for function in program.functions:
         if not isinstance(function.name, str) or not isinstance(function.comment, str):
             raise ProgramError(f"Function must have a name and a comment, not {function.name!r:.40}")
-    total = sum(_count(function.body, {}, machine) for function in program.functions)
-    for call in (each for function in program.functions for each in function.body if isinstance(each, Call)):
+    if not all(isinstance(each, Issue) for each in program.opening):
+        raise ProgramError("Opening of a program must be of commands of the coprocessor alone")
+    bodies = [program.opening, *(function.body for function in program.functions)]
+    total = sum(_count(body, {}, machine) for body in bodies)
+    for call in (each for body in bodies for each in body if isinstance(each, Call)):
         for operand in call.operands:
             end = operand.address + operand.span_bytes
             if not MAIN_BASE <= operand.address <= end <= MAIN_BASE + memory_bytes:

@@ -35,7 +35,7 @@ __all__ = [
     "value",
 ]
 
-FORMAT_VERSION = 12
+FORMAT_VERSION = 13
 MAX_MEMORY_BYTES = 1 << 31
 
 T = TypeVar("T")
@@ -80,6 +80,7 @@ class Manifest:
     ``outputs`` name tensors in the order of the model; ``on_chip`` those that never reach main memory; ``unread`` and
     ``defaults`` are as in `compiler.network.layers.Network`. With ``options`` it can be compiled again, to simulate
     parts. The ELF sends its commands to ``port``. ``state`` names, by input, the output that it is in the next call.
+    ``opening`` is the address of the record behind what the first call alone loads; None where each call loads all.
     """
 
     model: str
@@ -98,6 +99,7 @@ class Manifest:
     unread: tuple[UnreadInput, ...] = ()
     defaults: tuple[str, ...] = ()
     state: Mapping[str, str] = field(default_factory=dict)
+    opening: int | None = None
 
 
 def to_json(manifest: Manifest) -> dict[str, Any]:
@@ -119,6 +121,7 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
         "unread": [{**asdict(each), "shape": list(each.shape)} for each in manifest.unread],
         "defaults": list(manifest.defaults),
         "state": dict(manifest.state),
+        "opening": manifest.opening,
     }
 
 
@@ -221,6 +224,7 @@ def from_json(data: Any, extension: Extension | None = None) -> Manifest:
         unread=_list(data, "unread", _unread_input),
         defaults=_list(data, "defaults", _text),
         state={name: _text(each) for name, each in value(data, "state", dict).items()},
+        opening=None if data.get("opening", 0) is None else value(data, "opening", int),
     )
     known = [*manifest.inputs, *(info.name for info in manifest.outputs),
              *(name for layer in manifest.layers for name in (*layer.inputs, *layer.outputs))]
@@ -265,8 +269,9 @@ def _options(data: dict[str, Any]) -> Options:
     _exactly("options", Options, data)
     flags = {name: value(data, name, bool) for name in ("fuse_pool", "reuse", "chain", "bands", "narrow")}
     winograd = cast(Winograd, value(data, "winograd", str))
+    keep = None if data["keep_weights"] is None else value(data, "keep_weights", bool)
     try:
-        return Options(winograd=winograd, batch=value(data, "batch", int), **flags)
+        return Options(winograd=winograd, keep_weights=keep, batch=value(data, "batch", int), **flags)
     except ValueError as error:
         raise ArtefactError(f"Manifest has options that the compiler lacks: {error}") from error
 

@@ -23,7 +23,8 @@ ALIGNMENT = 64
 class MemoryPlan:
     """The memory map, in absolute addresses, also of parts of tensors; ``compiler.network.layout`` has layouts.
 
-    ``peak_bytes`` is what the intermediate tensors take together, ``memory_bytes`` the whole map.
+    ``peak_bytes`` is what the intermediate tensors take together, ``memory_bytes`` the whole map. ``opening`` is where
+    the record of what the first call alone loads lies, if weights stay between calls.
     """
 
     weights: int
@@ -32,6 +33,7 @@ class MemoryPlan:
     windows: tuple[AddressWindow, ...]
     peak_bytes: int
     memory_bytes: int
+    opening: int | None = None
 
 
 def _align(value: int) -> int:
@@ -59,10 +61,10 @@ def words_of(name: str, tensors: Mapping[str, TensorInfo]) -> str:
 
 def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = False,
                 on_chip: frozenset[str] = frozenset(), together: Iterable[range] = (),
-                constants: Mapping[str, int] = MappingProxyType({})) -> MemoryPlan:
+                constants: Mapping[str, int] = MappingProxyType({}), keep_weights: bool = False) -> MemoryPlan:
     """Lay out main memory; with ``keep_tensors`` no two tensors share a place. Those ``on_chip`` have none.
 
-    ``constants`` start so many bytes behind the weights' first.
+    ``constants`` start so many bytes behind the weights' first. With ``keep_weights`` there is a record more.
 
     Layers that are computed ``together`` take turns: what the first reads and what the last writes are there at once.
     Only tensors that are no parts of others are placed; parts lie where their place in those says.
@@ -105,9 +107,10 @@ def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = Fal
                 if info.place is not None and info.place.parent in tensors}
     step = 4 * RECORD_WORDS
     records = tuple(range(end, end + step * len(network.layers), step))
-    window("outputs", _align(end + step * len(network.layers)), Permission.WRITE)
+    opening = end + step * len(records) if keep_weights else None
+    window("outputs", _align(end + step * (len(records) + keep_weights)), Permission.WRITE)
     return MemoryPlan(weights=MAIN_BASE, tensors=tensors, records=records, windows=tuple(windows), peak_bytes=peak,
-                      memory_bytes=cursor - MAIN_BASE)
+                      memory_bytes=cursor - MAIN_BASE, opening=opening)
 
 
 def _place_intermediate(network: Network, names: set[str], for_good: set[str], turns: Mapping[int, range],

@@ -36,6 +36,9 @@ class Options:
     narrow : bool
         Channels that hold a constant whatever the inputs are, or that nothing reads, are not computed where that is
         predicted faster: `compiler.channels`.
+    keep_weights : bool or None
+        Weights stay on the chip from call to call, all or as many as have room beside the others. By default those of
+        a network that says itself what it keeps as state, which is called again and again.
     batch : int
         Images that the program computes at a time, loading every weight once for all: `compiler.batch.in_batch`.
     """
@@ -46,6 +49,7 @@ class Options:
     chain: bool = True
     bands: bool = True
     narrow: bool = True
+    keep_weights: bool | None = None
     batch: int = 1
 
     def __post_init__(self) -> None:
@@ -64,7 +68,8 @@ class Options:
         said = (("no pool fusion", not self.fuse_pool), ("no Winograd", self.winograd == "never"),
                 ("no column reuse", not self.reuse), ("no chaining", not self.chain),
                 ("no bands", not self.bands), ("all channels", not self.narrow),
-                (f"a batch of {self.batch}", self.batch > 1))
+                ("weights kept between calls", self.keep_weights is True),
+                ("no weights kept", self.keep_weights is False), (f"a batch of {self.batch}", self.batch > 1))
         return ", ".join(text for text, holds in said if holds) or "every optimisation"
 
 

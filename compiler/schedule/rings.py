@@ -4,7 +4,8 @@
 
 What several layers load alike stays on the chip from the first of them to the last, where there is room for it: the
 steps of a recurrence read the same weights, and heads of a detector may. It gets a place of its own at the end of the
-buffer; all else goes round in what is left, which must hold two of the largest.
+buffer; all else goes round in what is left, which must hold two of the largest. What stays between calls has its place
+there too, and is loaded before the first call: no layer loads it.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -14,10 +15,12 @@ from tilewright.compiler.plan.footprint import block_words, parameter_channels, 
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.schedule.steps import Need
 from tilewright.compiler.schedule.weight_image import BlockImage, Span
-from tilewright.isa.machine import Machine
+from tilewright.compiler.weights.kept_groups import chosen_groups
+from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = [
-    "LEAST_PIECE", "Lasting", "LoadedRegions", "Piece", "Region", "Ring", "content_of", "units_of", "with_lasting",
+    "LEAST_PIECE", "Lasting", "LoadedRegions", "Piece", "Region", "Ring", "content_of", "pieces_of", "units_of",
+    "with_lasting",
 ]
 
 
@@ -104,7 +107,8 @@ class Ring:
 class LoadedRegions:
     """The loads of one kind: a ring, the needs in order, and the regions of those in use.
 
-    ``lasting`` are the regions, outside the ring, of needs that have places of their own.
+    ``lasting`` are the regions, outside the ring, of needs that have places of their own; ``resident`` are needs that
+    are there before the first step, with theirs.
     """
 
     ring: Ring
@@ -113,10 +117,12 @@ class LoadedRegions:
     regions: dict[int, Region] = field(default_factory=dict)
     recent: list[Region] = field(default_factory=list)
     lasting: Mapping[int, Region] = field(default_factory=dict)
+    resident: Sequence[tuple[Need, Region]] = ()
 
     def current(self, step: int) -> Region | None:
         """Return the region that ``step`` uses, if it has such a need."""
-        return next((region for i, region in self.regions.items() if self.needs[i].serves(step)), None)
+        return next((region for i, region in self.regions.items() if self.needs[i].serves(step)), None) \
+            or next((region for need, region in self.resident if need.serves(step)), None)
 
     def due(self, step: int) -> bool:
         """Tell whether the next need not yet loaded is one of ``step``."""
@@ -147,16 +153,21 @@ class LoadedRegions:
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """The needs of a kind with those merged that last, the units of the buffer for the others, and places by need."""
+    """The needs of a kind with those merged that last, the units of the buffer for the others, and places by need.
+
+    ``resident`` are needs that stay between calls, which are not among the others, with their places; needs of the same
+    content have one place.
+    """
 
     needs: tuple[Need, ...]
     left: int
     places: Mapping[int, tuple[int, int]]
+    resident: tuple[tuple[Need, tuple[int, int]], ...] = ()
 
 
 def with_lasting(needs: Sequence[Need], content: Callable[[Need], Hashable], size: Callable[[Need], int],
-                 capacity: int) -> Lasting:
-    """Return ``needs`` with one in place of those of the same content.
+                 capacity: int, *, between_calls: bool = False) -> Lasting:
+    """Return ``needs`` with one in place of those of the same content, or without what stays between calls.
 
     Parameters
     ----------
@@ -168,25 +179,34 @@ def with_lasting(needs: Sequence[Need], content: Callable[[Need], Hashable], siz
         Units of the buffer that a need takes.
     capacity
         Units of the buffer.
+    between_calls
+        Let stay what is needed once, too, and all from call to call.
     """
     alike: dict[Hashable, list[int]] = {}
     for index, need in enumerate(needs):
-        if not need.among and need.every == 1 and (what := content(need)) is not None:
+        if not need.among and (between_calls or need.every == 1) and (what := content(need)) is not None:
             alike.setdefault(what, []).append(index)
-    groups = sorted((group for group in alike.values() if len(group) > 1),
-                    key=lambda group: (1 - len(group)) * size(needs[group[0]]))
+    groups = [group for group in alike.values() if between_calls or len(group) > 1]
     sizes = [size(need) for need in needs]
     # Layers that are computed by bands keep their loads side by side, in a piece that may be the whole ring.
-    together = any(need.among for need in needs)
-    kept: dict[int, list[int]] = {}
-    left = capacity
-    for group in groups:
-        inside = {*group, *(index for each in kept.values() for index in each)}
-        largest = max((each for index, each in enumerate(sizes) if index not in inside), default=0)
-        if not together and left - sizes[group[0]] >= 2 * largest:
-            kept[group[0]] = group
-            left -= sizes[group[0]]
-    return _merged(needs, kept, sizes, left) if kept else Lasting(tuple(needs), capacity, {})
+    if any(need.among for need in needs):
+        return Lasting(tuple(needs), capacity, {})
+    kept = {group[0]: group for group in chosen_groups(groups, sizes, capacity, between_calls=between_calls)}
+    left = capacity - sum(sizes[first] for first in kept)
+    if not kept:
+        return Lasting(tuple(needs), capacity, {})
+    return _resident(needs, kept, sizes, left) if between_calls else _merged(needs, kept, sizes, left)
+
+
+def _resident(needs: Sequence[Need], kept: Mapping[int, Sequence[int]], sizes: Sequence[int], left: int) -> Lasting:
+    """Return the needs without those kept between calls, whose places begin at ``left``."""
+    places: dict[int, tuple[int, int]] = {}
+    start = left
+    for first, group in kept.items():
+        places |= dict.fromkeys(group, (start, start + sizes[first]))
+        start += sizes[first]
+    return Lasting(tuple(need for index, need in enumerate(needs) if index not in places), left, {},
+                   tuple((needs[index], place) for index, place in sorted(places.items())))
 
 
 def _merged(needs: Sequence[Need], kept: Mapping[int, Sequence[int]], sizes: Sequence[int], left: int) -> Lasting:
@@ -243,6 +263,16 @@ class Piece:
             first, rest = Span(source.start, source.start + size), Span(source.start + size, source.stop)
         behind = Piece(self.kind, rest, Region(target.start + size, target.stop)) if rest.size else None
         return Piece(self.kind, first, target), moved, behind
+
+
+def pieces_of(image: BlockImage, region: Region, machine: Machine) -> list[Piece]:
+    """Return the parts of a block of weights whose words are ``region``."""
+    word = TILE_BYTES * machine.clusters
+    pieces = [Piece("main", image.main, Region(region.start * word, region.stop * word))]
+    if image.ninths.size:
+        ninths = Region(region.start // 8 * word, region.stop // 8 * word)
+        pieces.append(Piece("ninths", image.ninths, ninths))
+    return pieces
 
 
 def units_of(need: Need, plan: LayerPlan, machine: Machine) -> int:

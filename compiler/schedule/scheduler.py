@@ -44,18 +44,18 @@ from tilewright.compiler.schedule.rings import (
     Region,
     Ring,
     content_of,
+    pieces_of,
     units_of,
     with_lasting,
 )
 from tilewright.compiler.schedule.steps import CoreCall, Kind, Need, TileStep, block_of, needs_of, steps_of, tile_of
 from tilewright.compiler.schedule.stretch_commands import in_stretches
-from tilewright.compiler.schedule.synchronisation import synchronise
 from tilewright.compiler.schedule.weight_image import BlockImage, Span, computed_spans
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
-from tilewright.isa.program import Call, Issue
+from tilewright.isa.program import Call
 
-__all__ = ["ProgramScheduler", "schedule"]
+__all__ = ["ProgramScheduler"]
 
 
 @dataclass(slots=True)
@@ -103,9 +103,11 @@ class ProgramScheduler:
             if kind == "input":
                 return LoadedRegions(Ring(size, alignment), needs)
             found = with_lasting(needs, lambda need: content_of(need, self.plans[need.layer], self.images[need.layer]),
-                                 lambda need: -(-self.units(need) // alignment) * alignment, size)
+                                 lambda need: -(-self.units(need) // alignment) * alignment, size,
+                                 between_calls=self.memory.opening is not None)
             return LoadedRegions(Ring(found.left, alignment), found.needs,
-                                 lasting={index: Region(*place) for index, place in found.places.items()})
+                                 lasting={index: Region(*place) for index, place in found.places.items()},
+                                 resident=[(need, Region(*place)) for need, place in found.resident])
 
         self.inputs = loaded("input", machine.activation_bytes, TILE_BYTES)
         self.weights = loaded("weights", usable_words(machine), 8)
@@ -250,11 +252,7 @@ class ProgramScheduler:
             if need.layer in self.tokens and need.block == 0:
                 self.weights.ring.release(self.tokens.pop(need.layer))
             return False
-        word = TILE_BYTES * self.machine.clusters
-        self.pieces.append(Piece("main", image.main, Region(region.start * word, region.stop * word)))
-        if image.ninths.size:
-            ninths = Region(region.start // 8 * word, region.stop // 8 * word)
-            self.pieces.append(Piece("ninths", image.ninths, ninths))
+        self.pieces += pieces_of(image, region, self.machine)
         return True
 
     def units(self, need: Need) -> int:
@@ -489,12 +487,3 @@ def _step_cycles(step: TileStep, plans: Mapping[int, LayerPlan], machine: Machin
     """Return how long the array works on ``step``."""
     plan, block = plans[step.layer], block_of(step, plans)
     return compute_cycles(plan.problem(machine), tile_of(step, plans), block)
-
-
-def schedule(plans: Mapping[int, LayerPlan], calls: Mapping[int, CoreCall],
-             images: Mapping[int, tuple[BlockImage, ...]], memory: MemoryPlan,
-             machine: Machine) -> list[tuple[int, Issue | Call]]:
-    """Return the program as a flat list of (layer, command or call), with its semaphores; the last is the fence."""
-    drafts = ProgramScheduler(machine, plans, calls, images, memory).run()
-    layers = [layer for layer, _ in drafts] + [len(plans) + len(calls)]
-    return list(zip(layers, synchronise([draft for _, draft in drafts] + [Draft("sta", "fence")]), strict=True))

@@ -25,7 +25,8 @@ from tilewright.runtime.check.warnings import model_warnings
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.core_share import CorePart, CoreShare, core_share
 from tilewright.runtime.execution.job import job_of_compiled
-from tilewright.runtime.execution.prediction import predict_layer_cycles
+from tilewright.runtime.execution.later_calls import kept_sentences
+from tilewright.runtime.execution.prediction import predict_layer_cycles, predict_opening
 from tilewright.runtime.float_remarks import float_remarks
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.oracle.inputs import node_args
@@ -181,7 +182,7 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
     return Check(model=model.stem, machine=machine.name, layers=layers, tail_cycles=tail, refusals=(),
                  warnings=warnings, memory=memory,
                  notes=(*(() if noisy else source.notes), *(str(saved) for saved in (compiled.savings,) if saved),
-                        *states))
+                        *states, *kept_sentences(job, predict_opening(job, design.timing))))
 
 
 def _refused(model: Path, machine: Machine, refusals: list[Refusal]) -> Check:

@@ -36,10 +36,22 @@ from tilewright.sim.waves.scopes import modules_of
 from tilewright.sim.waves.wave import Wave
 from tilewright.tools.progress import Steps
 
-__all__ = ["ENGINES", "EngineName", "Execution", "execute", "show_rate"]
+__all__ = ["ENGINES", "EngineName", "Execution", "Opening", "execute", "show_rate"]
 
 EngineName = Literal["rtl", "fast"]
 ENGINES = ("rtl", "fast")
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What was counted up to the end of a program's opening, which the first call alone runs.
+
+    ``counts`` are the counters, ``predicted_cycles`` those of engine ``fast``, ``toggles`` as an `Execution` has them.
+    """
+
+    counts: Counts
+    predicted_cycles: int
+    toggles: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +80,8 @@ class Execution:
         Cycles in which the host core slept, as `sim.run_result.RunResult` has them.
     predicted_cycles : int or None
         Cycles of the whole run that engine ``fast`` predicts, with CV32E40X as the host; None likewise.
+    opening : Opening or None
+        Of a program that has one.
     """
 
     cycles: int
@@ -81,6 +95,7 @@ class Execution:
     times: CommandTimes | None = None
     predicted_cycles: int | None = None
     sleeps: tuple[tuple[int, int], ...] = ()
+    opening: Opening | None = None
 
 
 def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], wanted: list[str], timing: MemoryTiming,
@@ -107,24 +122,31 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
     """
     placed = {name: job.tensors[name] for name in inputs}
     images = [*job.images, *((address, to_memory(inputs[name], info)) for name, (info, address) in placed.items())]
-    dumps = [(layer.record, RECORD_BYTES) for layer in job.layers]
+    marks = [layer.record for layer in job.layers] + ([] if job.opening is None else [job.opening])
+    dumps = [(record, RECORD_BYTES) for record in marks]
     dumps += [(job.tensors[name][1], tensor_bytes(job.tensors[name][0])) for name in wanted]
     if engine == "rtl":
         result = _run_rtl(job, images, dumps, timing, wave, count_toggles, steps)
-        predicted = None if count_toggles else _run_fast(job, images, [], timing, steps)
+        predicted = None if count_toggles else _run_fast(job, images, dumps[:len(marks)], timing, steps)
     else:
         result = predicted = _run_fast(job, images, dumps, timing, steps)
-    records, contents = result.dumps[:len(job.layers)], result.dumps[len(job.layers):]
+    records, contents = result.dumps[:len(marks)], result.dumps[len(marks):]
+    toggles, opening = tuple(map(dict, result.toggles)), None
+    if job.opening is not None:
+        # The first toggles are those up to the first record, which is the opening's.
+        before, toggles = (toggles[0] if toggles else {}), toggles[1:]
+        opening = Opening(read_record(records[-1]),
+                          read_record(predicted.dumps[len(job.layers)])["cycles"] if predicted else 0, before)
     return Execution(
         cycles=result.cycles, instructions=result.instructions,
         tensors=whole_values({name: from_memory(content, job.tensors[name][0])
                               for name, content in zip(wanted, contents, strict=True)},
                              {name: job.tensors[name][0] for name in wanted}),
-        records=tuple(map(read_record, records)), wall_seconds=result.wall_seconds,
+        records=tuple(map(read_record, records[:len(job.layers)])), wall_seconds=result.wall_seconds,
         cycles_per_second=result.cycles_per_second,
-        toggles=tuple(map(dict, result.toggles)), operands=predicted.operands if predicted else (),
+        toggles=toggles, operands=predicted.operands if predicted else (),
         times=result.times, predicted_cycles=predicted.cycles if predicted else None,
-        sleeps=result.sleeps)
+        sleeps=result.sleeps, opening=opening)
 
 
 _Images = list[tuple[int, bytes | Path]]
@@ -145,7 +167,8 @@ def _run_rtl(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming, wav
         _profile(job, images, timing, steps)
     layers = [(layer.name, layer.predicted_cycles) for layer in job.layers]
     with wave_draft(wave) as draft:
-        simulation = _with_wave(Simulation(images=images, dumps=dumps, noted=True), wave, draft)
+        simulation = _with_wave(Simulation(images=images, dumps=dumps, noted=True), wave, draft,
+                                opens=job.opening is not None)
         with steps.simulation(f"Simulating {job.name} in RTL", layers) as progress:
             result = run_rtl(job.machine, job.elf, replace(simulation, progress=progress), windows=job.windows,
                              timing=timing, count_toggles=count_toggles, host=job.host)
@@ -174,12 +197,15 @@ def _profile(job: Job, images: _Images, timing: MemoryTiming, steps: Steps) -> N
             warnings.warn(f"{error}; the simulator stays as it is", RuntimeWarning, stacklevel=2)
 
 
-def _with_wave(simulation: Simulation, wave: Wave | None, draft: Path | None) -> Simulation:
-    """Return ``simulation`` with what a waveform shall show."""
+def _with_wave(simulation: Simulation, wave: Wave | None, draft: Path | None, *, opens: bool) -> Simulation:
+    """Return ``simulation``, of a program that ``opens`` or not, with what a waveform shall show."""
     if wave is None:
         return simulation
+    layers = wave.layers
+    if opens and layers is not None:  # they are counted by their records
+        layers = range(layers.start + 1, layers.stop + 1)
     return replace(simulation, wave=draft, wave_cycles=() if wave.cycles is None else (wave.cycles,),
-                   wave_layers=wave.layers, wave_modules=modules_of(wave.scope) if wave.is_fst else ())
+                   wave_layers=layers, wave_modules=modules_of(wave.scope) if wave.is_fst else ())
 
 
 def _run_fast(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming,

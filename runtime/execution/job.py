@@ -89,6 +89,8 @@ class Job:
     layers : tuple of JobLayer
     memory_bytes : int
         Bytes of main memory that anything uses.
+    opening : int or None
+        Address of the record behind what the first call alone loads; None where each call loads all.
     """
 
     name: str
@@ -106,6 +108,7 @@ class Job:
     unread: tuple[UnreadInput, ...] = ()
     defaults: tuple[str, ...] = ()
     state: Mapping[str, str] = field(default_factory=dict)
+    opening: int | None = None
 
     @property
     def batch(self) -> int:
@@ -138,7 +141,8 @@ def job_of_compiled(compiled: Compiled, name: str) -> Job:
     return Job(name=name, machine=compiled.machine, program=compiled.program, elf=None, images=compiled.images,
                tensors=dict(compiled.tensors), inputs=compiled.network.inputs, outputs=compiled.network.outputs,
                windows=compiled.windows, layers=layers, memory_bytes=compiled.memory_bytes,
-               unread=compiled.network.unread, defaults=compiled.network.defaults, state=compiled.network.state)
+               unread=compiled.network.unread, defaults=compiled.network.defaults, state=compiled.network.state,
+               opening=compiled.memory.opening if compiled.program.opening else None)
 
 
 def job_of_artefact(artefact: Artefact) -> Job:
@@ -162,7 +166,7 @@ def job_of_artefact(artefact: Artefact) -> Job:
                images=artefact.images, tensors=dict(manifest.tensors), inputs=inputs, outputs=manifest.outputs,
                windows=manifest.windows, layers=layers, memory_bytes=manifest.memory_bytes,
                host=next(host for host, port in PORT_OF.items() if port == manifest.port), unread=manifest.unread,
-               defaults=manifest.defaults, state=manifest.state)
+               defaults=manifest.defaults, state=manifest.state, opening=manifest.opening)
 
 
 def _check_border(tensor: TensorInfo) -> None:

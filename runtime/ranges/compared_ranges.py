@@ -121,6 +121,8 @@ class _Planned:
         if options.batch > 1:
             raise InputError(f"Ranges of layers must run on one image, not on a batch of {options.batch}: leave out "
                              "--layers and --jobs, or compile without --batch")
+        # Each range is a run of its own, and begins with an empty chip.
+        options = replace(options, keep_weights=False)
         read = compile_network(model, options, extension_of(machine))
         network, plans = fit_network(replace(read, name=name), machine, options)
         return cls(network, machine, options, [plan.cost.cycles for plan in plans])

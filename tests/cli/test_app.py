@@ -157,10 +157,10 @@ def test_layers_of_a_compiled_model_that_cannot_be_simulated_are_refused(compile
 @pytest.mark.parametrize(("options", "sentence"), [
     (("--layers", "0:2"),
      ("Options --layers and --jobs need --engine rtl, and exclude --wave, --explain, --activity, --outputs-only, "
-      "--host, --state and --stream")),
+      "--host, --state, --stream and --keep-weights")),
     (("--jobs", "2", "--engine", "rtl", "--explain"),
      ("Options --layers and --jobs need --engine rtl, and exclude --wave, --explain, --activity, --outputs-only, "
-      "--host, --state and --stream")),
+      "--host, --state, --stream and --keep-weights")),
     (("--fresh",), "Option --fresh needs --layers or --jobs: nothing else is saved between runs"),
     (("--layers", "3:9", "--engine", "rtl"),
      "Layers must be A:B with 0 <= A < B <= 5, the number of layers, not '3:9'"),
@@ -407,7 +407,7 @@ def test_a_damaged_artefact_is_refused(artefact, name, damage):
 
 
 @pytest.mark.parametrize(("change", "sentence"), [
-    ({"format_version": 99}, "must have format version 12, not 99"),
+    ({"format_version": 99}, "must have format version 13, not 99"),
     ({"windows": [{"name": "w", "base": 0x8000_0000, "limit": 0x8000_0000, "readable": True, "writable": True}]},
      "Manifest window limit must be in 0x80000001..0x80010340, not 0x80000000"),
     ({"machine": {"name": "base"}}, "Manifest machine must have the fields"),

@@ -5,6 +5,7 @@ import onnx
 import pytest
 
 from tests.support.recurrent_models import recurrent_model
+from tilewright.compiler.network.options import Options
 from tilewright.errors import InputError
 from tilewright.runtime.model_source import find_model
 from tilewright.runtime.oracle.inputs import NodeArg
@@ -49,6 +50,38 @@ def test_calls_one_after_the_other_are_those_of_onnx_runtime_that_is_given_the_s
         name: np.zeros((1, 1, 16), np.float32) for name in _PAIRS}})[0]
     ours.reset()
     np.testing.assert_array_equal(ours.run(["hn"], {"x": x[0]})[0], first)
+
+
+def test_weights_that_stay_are_loaded_by_the_first_call_and_the_one_behind_a_reset(quantised):
+    model, x = quantised
+    plain, keeping = (InferenceSession(model, options=Options(keep_weights=keep)) for keep in (False, True))
+    cost = []
+    for session in (plain, keeping):
+        session.carry(_PAIRS)
+        outputs = [session.run(None, {"x": x[0]}), session.run(None, {"x": x[1]})]
+        cost.append([cost_of(session)])
+        outputs.append(session.run(None, {"x": x[2]}))
+        cost[-1].append(cost_of(session))
+        session.reset()
+        outputs.append(session.run(None, {"x": x[0]}))
+        cost[-1].append(cost_of(session))
+        if session is plain:
+            expected = outputs
+    for found, right in zip(np.ravel(outputs), np.ravel(expected), strict=True):
+        np.testing.assert_array_equal(found, right)
+    (each, *others), (second, third, again) = cost
+    assert others == [each, each]
+    assert second == third
+    assert second[0] < each[0] < again[0]
+    assert second[1] < each[1] <= again[1]
+    assert plain.kept == ()
+    assert f"{again[1] - second[1]:,} bytes stay" in keeping.kept[0]
+    assert f"{again[0] - second[0]:,} cycles" in keeping.kept[0]
+
+
+def cost_of(session):
+    """Return the cycles and the bytes read of the last call."""
+    return session.report.cycles, sum(layer.bytes_read for layer in session.report.layers)
 
 
 def test_a_state_may_be_given_once(quantised):

@@ -16,6 +16,7 @@ from tilewright.compiler.emit.baremetal import BareMetalError, _array, write_pro
 from tilewright.compiler.emit.board_image import RAM_BYTES, loaded_memories
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.operands import to_memory
+from tilewright.compiler.network.options import Options
 from tilewright.hardware.board.board_design import contents, design_for
 from tilewright.hardware.board.board_simulation import talk
 from tilewright.isa.command_port import WaitName
@@ -94,9 +95,12 @@ def output_of(artefact: Artefact, line: str) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("network", ["lenet5", pytest.param("mlperf-kws", marks=pytest.mark.slow)])
-def test_project_runs_twice_and_after_a_fault(tmp_path, network):
-    artefact = compile_model(builtin(network), preset("nano"), tmp_path / "artefact")
+@pytest.mark.parametrize(("network", "keep"), [
+    ("lenet5", True), *(pytest.param("mlperf-kws", keep, marks=pytest.mark.slow) for keep in (False, True))])
+def test_project_runs_twice_and_after_a_fault(tmp_path, network, keep):
+    artefact = compile_model(builtin(network), preset("nano"), tmp_path / "artefact",
+                             options=Options(keep_weights=keep))
+    assert bool(artefact.program.opening) is keep
     elf = built(artefact, tmp_path / "project", "-DEXAMPLE_FAULT")
     first, second, fault, refused, again = said(artefact, elf, 5)
     right = [expected(artefact, builtin(network), seed) for seed in (0, 1)]
