@@ -133,8 +133,8 @@ PROPERTIES = (
         mutants=(
             Mutant("a killed instruction is carried out", _XIF, " & ~self.commit_kill", ""),
             Mutant("a result for what was not accepted", _XIF, "commits_newer & newer.ours |", "commits_newer |"),
-            Mutant("a queue may overflow", _XIF, "((committed.w_level <= self.DEPTH - 3) | aborts) & ", ""),
-            Mutant("an abort behind a full queue", _XIF, " | aborts) &", ") &"),
+            Mutant("a queue may overflow", _XIF, "((committed.w_level <= self.DEPTH - 3) | offer.aborts) & ", ""),
+            Mutant("an abort behind a full queue", _XIF, " | offer.aborts) &", ") &"),
             Mutant("an abort leaves commands", _XIF, "ResetInserter(self.abort)(committed)", "committed"),
             Mutant("a fence passes a command in EX", _XIF, " & ~uncommitted.older_valid & self.idle", " & self.idle"),
             Mutant("what vanished in ID holds up a fence", _XIF,

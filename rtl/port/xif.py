@@ -8,10 +8,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from tilewright.isa.encoding import CUSTOM_0
 from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine
-from tilewright.rtl.port.dispatcher import legal
-from tilewright.rtl.stream.commands import Command, is_command, views
+from tilewright.rtl.port.offloaded import Offloaded, aborts, erases
+from tilewright.rtl.stream.commands import Command
 from tilewright.rtl.stream.queues import HeadedFIFO, dequeue
 
 __all__ = ["ID_WIDTH", "XifAdapter"]
@@ -131,31 +130,21 @@ class XifAdapter(wiring.Component):
     def _issue(self, m: Module, uncommitted: _Uncommitted, committed: HeadedFIFO,
                answers: SyncFIFO) -> tuple[Signal, Signal]:
         """Answer the core's offer; return the command that is offered, and whether an instruction is issued."""
-        instr = self.issue_instr
-        offered, issue = Signal(Command), Signal()
-        room, nothing_before, fence, aborts, waits_for_all = Signal(), Signal(), Signal(), Signal(), Signal()
+        instr, issue = self.issue_instr, Signal()
+        offer = Offloaded(m, instr, self.issue_rs1, self.issue_rs2, self.machine, self.accept)
+        room, nothing_before = Signal(), Signal()
         m.d.comb += [
-            offered.funct3.eq(instr[12:15]),
-            offered.variant.eq(instr[29:32]),
-            offered.flags.eq(instr[25:29]),
-            offered.rs1.eq(self.issue_rs1),
-            offered.rs2.eq(self.issue_rs2),
-            fence.eq(is_command(offered, "sta", "fence")),
-            aborts.eq(_aborts(offered)),
-            waits_for_all.eq(fence & ~aborts & ~views(offered, "sta", "fence")[0].notify),
             self.writeback.eq(self.accept & (instr[7:12] != 0)),
             self.waits.eq(self.issue_valid & ~self.issue_ready),
-            self.accept.eq((instr[0:7] == CUSTOM_0) & ((instr[7:12] == 0) | fence)
-                           & legal(instr[12:15], instr[25:32], self.machine)),
             # Three instructions may follow a full level into the queues: two uncommitted and this one.
-            room.eq(((committed.w_level <= self.DEPTH - 3) | aborts) & (answers.w_level <= self.DEPTH - 3)),
+            room.eq(((committed.w_level <= self.DEPTH - 3) | offer.aborts) & (answers.w_level <= self.DEPTH - 3)),
             uncommitted.newer_lives.eq(uncommitted.newer_valid & (uncommitted.newer.id != self.issue_id)),
             nothing_before.eq(~committed.r_rdy & ~uncommitted.newer_lives & ~uncommitted.older_valid & self.idle),
             self.issue_ready.eq(~self.accept | (self.issue_rs_valid.all() & room
-                                                & (nothing_before | ~waits_for_all))),
+                                                & (nothing_before | ~offer.waits_for_all))),
             issue.eq(self.issue_valid & self.issue_ready),
         ]
-        return offered, issue
+        return offer.command, issue
 
     def _commit(self, m: Module, uncommitted: _Uncommitted, offered: Signal, issue: Value, committed: HeadedFIFO,
                 answers: SyncFIFO) -> None:
@@ -168,8 +157,8 @@ class XifAdapter(wiring.Component):
             commits_older.eq(self.commit_valid & older_valid & (older.id == self.commit_id) & ~commits_newer),
             answers.w_en.eq((commits_newer & newer.ours | commits_older & older.ours) & ~self.commit_kill),
             command.eq(Mux(commits_newer, newer.command, older.command)),
-            self.abort.eq(answers.w_en & _aborts(command)),
-            self.erase.eq(self.abort & views(command, "sta", "fence")[0].erase),
+            self.abort.eq(answers.w_en & aborts(command)),
+            self.erase.eq(self.abort & erases(command)),
             committed.w_en.eq(answers.w_en),
             committed.w_data.eq(command),
             answer.id.eq(self.commit_id),
@@ -191,8 +180,3 @@ class XifAdapter(wiring.Component):
             ]
             with m.If(uncommitted.newer_lives):
                 m.d.sync += [older.eq(newer), older_valid.eq(~commits_newer)]
-
-
-def _aborts(command: Command) -> Value:
-    """Return a value that is high if ``command`` is a fence with ``abort``."""
-    return is_command(command, "sta", "fence") & views(command, "sta", "fence")[0].abort
