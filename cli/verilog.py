@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tilewright.cli.options.arguments import MachineOptions, WindowsChoice, with_groups
-from tilewright.isa.command_port import PortName
+from tilewright.isa.command_port import HardwarePort
 
 __all__ = ["MemoryBus", "register", "verilog"]
 
@@ -28,8 +28,9 @@ def register(app: typer.Typer) -> None:
 def verilog(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False,
                                                  help="Folder to write.")],
             bus: Annotated[MemoryBus, typer.Option("--bus", help="Bus to memory.")] = MemoryBus.axi4,
-            port: Annotated[PortName, typer.Option(
-                "--port", help="How the host sends commands: CV-X-IF, or registers on AXI4-Lite.")] = "cvxif",
+            port: Annotated[HardwarePort, typer.Option(
+                "--port", help="How the host sends commands: CV-X-IF as of CV32E40X 0.6, "
+                                                         "version 1.0 of it, or registers on AXI4-Lite.")] = "cvxif",
             windows: WindowsChoice = None,
             with_core: Annotated[bool, typer.Option(
                 "--with-core", help="Also include the host core, CV32E40X, and a system of core and coprocessor; needs "

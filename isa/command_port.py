@@ -9,13 +9,16 @@ from typing import Literal
 from tilewright.isa.core_names import HOST_CORE, IBEX_CORE, HostName
 
 __all__ = [
-    "ADDRESS_BITS", "BY_REGISTER", "COMMANDS_BASE", "PORTS", "PORT_OF", "REFUSED", "REGISTERS", "PortName",
-    "PortRegister", "RegisterField", "WaitName",
+    "ADDRESS_BITS", "BY_REGISTER", "COMMANDS_BASE", "PORTS", "PORT_OF", "REFUSED", "REGISTERS", "HardwarePort",
+    "PortName", "PortRegister", "RegisterField", "WaitName",
 ]
 
 PortName = Literal["cvxif", "axi4lite"]
 PORTS: tuple[PortName, ...] = ("cvxif", "axi4lite")
 """How a host reaches the coprocessor: as instructions that its core offloads, or by stores to registers."""
+
+HardwarePort = Literal["cvxif", "cvxif-1.0", "axi4lite"]
+"""What the hardware has: CV-X-IF in two versions, which the same programs drive, or registers."""
 
 WaitName = Literal["poll", "wfi"]
 """How the core waits at a fence: it stalls there or polls, or it sleeps until an interrupt."""

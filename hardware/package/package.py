@@ -21,7 +21,7 @@ from tilewright.hardware.package.top import (
     Top,
     build_top,
 )
-from tilewright.isa.command_port import PortName
+from tilewright.isa.command_port import HardwarePort
 from tilewright.isa.machine import Machine
 from tilewright.isa.registers.host_registers import WindowPins
 from tilewright.sim.verilog.core_sources import core_license, core_sources, system_sources
@@ -48,7 +48,7 @@ class _Package:
         self.files[path] = render(_TEMPLATES / name, **values)
 
 
-def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: PortName = "cvxif",
+def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: HardwarePort = "cvxif",
                   windows: WindowPins | None = None, with_core: bool = False,
                   show: Callable[[str], None] = lambda step: None) -> list[Path]:
     """Write the package to ``folder`` and return the paths of its files.
@@ -107,7 +107,7 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: Po
     return paths
 
 
-def _sources(machine: Machine, bus: Bus, port: PortName, windows: WindowPins) -> tuple[Top, dict[str, str]]:
+def _sources(machine: Machine, bus: Bus, port: HardwarePort, windows: WindowPins) -> tuple[Top, dict[str, str]]:
     """Return the top module and the Verilog of all modules by file name, the top first."""
     coprocessor = packaged(coprocessor_modules(machine, port, windows), COPROCESSOR)
     bridge = packaged(wishbone_modules(machine.bus_bytes), BRIDGE) if bus == "wishbone" else ""
@@ -128,7 +128,7 @@ def _core_files() -> dict[str, str]:
     return {**theirs, f"{CORE_FOLDER}/LICENSE": licence, **ours, SYSTEM_FILES: listed}
 
 
-def _add_testbench(package: _Package, machine: Machine, bus: Bus, port: PortName, top: Top,
+def _add_testbench(package: _Package, machine: Machine, bus: Bus, port: HardwarePort, top: Top,
                    sources: list[str]) -> int:
     """Add the testbench; return how many commands it sends."""
     work = exercise(machine)

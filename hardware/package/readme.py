@@ -15,7 +15,7 @@ from tilewright.hardware.package.top import (
     Top,
 )
 from tilewright.hardware.synthesis.families.ecp5 import ECP5_SYNTHESIS
-from tilewright.isa.command_port import PortName
+from tilewright.isa.command_port import HardwarePort
 from tilewright.isa.machine import Machine
 from tilewright.isa.registers.host_registers import registers_of
 from tilewright.tools.templates import render
@@ -32,6 +32,7 @@ _FILES = {
     f"rtl/{BRIDGE}.v": "the adapter from its AXI4 port to Wishbone, generated",
     "testbench/testbench.v": "sends commands, compares memory",
     "testbench/xif_host.v": "a core's part of CV-X-IF",
+    "testbench/split_xif_host.v": "a core's part of CV-X-IF 1.0",
     "testbench/axilite_host.v": "a master on AXI4-Lite",
     "testbench/axi_memory.v": "a memory on AXI4 that pauses",
     "testbench/wishbone_memory.v": "a memory on Wishbone that stalls",
@@ -55,7 +56,7 @@ _FILES = {
 }
 
 
-def readme(machine: Machine, bus: Bus, port: PortName, top: Top, files: tuple[str, ...], commands: int, *,
+def readme(machine: Machine, bus: Bus, port: HardwarePort, top: Top, files: tuple[str, ...], commands: int, *,
            with_core: bool) -> str:
     """Return the text of README.md for a package of ``files``, by their paths; the testbench sends ``commands``."""
     listed = {name: _FILES[name] for name in files if name in _FILES}

@@ -20,7 +20,7 @@ from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.errors import InternalError
 from tilewright.hardware.package.top import Bus, Top, vector
 from tilewright.isa.assembler import EncodedCommand, encode_word
-from tilewright.isa.command_port import REGISTERS, PortName
+from tilewright.isa.command_port import REGISTERS, HardwarePort
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import MAIN_BASE, WINDOWS
 from tilewright.isa.registers.capability import capability
@@ -35,8 +35,8 @@ __all__ = ["MODEL", "Exercise", "command_lines", "exercise", "memory_lines", "pl
 
 MODEL = "lenet5_accel"
 _PREFIX: dict[Bus, str] = {"axi4": "m_axi_", "wishbone": "wb_"}
-_PORT_PREFIX: dict[PortName, str] = {"cvxif": "xif_", "axi4lite": "s_axi_"}
-_HOST: dict[PortName, str] = {"cvxif": "xif_host", "axi4lite": "axilite_host"}
+_PORT_PREFIX: dict[HardwarePort, str] = {"cvxif": "xif_", "cvxif-1.0": "xif_", "axi4lite": "s_axi_"}
+_HOST: dict[HardwarePort, str] = {"cvxif": "xif_host", "cvxif-1.0": "split_xif_host", "axi4lite": "axilite_host"}
 _RANGES = {True: ((2, 4), (7, 8)), False: ((2, 3), (7, 8))}
 """Layers of the model that are run, by whether the machine has max pooling: conv2a, conv2b, which is pooled, fc2."""
 
@@ -124,7 +124,7 @@ def memory_lines(memory: np.ndarray, bus_bytes: int) -> str:
     return "".join(f"{word.tobytes().hex()}\n" for word in words)
 
 
-def placeholders(machine: Machine, work: Exercise, bus: Bus, port: PortName, top: Top) -> dict[str, object]:
+def placeholders(machine: Machine, work: Exercise, bus: Bus, port: HardwarePort, top: Top) -> dict[str, object]:
     """Return the values for the names in braces in the templates of the testbench."""
     pins = [f"    .window{index}_base({_hex(base)}), .window{index}_limit({_hex(limit)}),\n"
                f"    .window{index}_readable(1'b{readable}), .window{index}_writable(1'b{writable}),"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-from tilewright.isa.command_port import PortName
+from tilewright.isa.command_port import HardwarePort
 from tilewright.isa.machine import Machine
 from tilewright.isa.registers.host_registers import WindowPins
 from tilewright.sim.verilog.ports import Port
@@ -37,16 +37,27 @@ _MEANINGS = {
     "issue_ready": "the instruction is taken (or rejected, see xif_issue_accept)",
     "issue_instr": "the instruction word",
     "issue_id": "its id",
+    "issue_hartid": "the hart that offers it",
     "issue_rs1": "value of its first source register",
     "issue_rs2": "value of its second source register",
     "issue_rs_valid": "which of the two values are valid",
     "accept": "the instruction belongs to the coprocessor; the rest of the issue response is zero",
     "writeback": "the instruction writes its rd: a fence writes the fault code",
+    "register_read": "the two source registers that it reads: both, or none of what is rejected",
+    "register_valid": "the core sends the operands of an instruction: with its offer, or in any cycle after its issue",
+    "register_ready": "they are taken; low only beside an offer that is not taken",
+    "register_hartid": "its hart",
+    "register_id": "its id",
+    "register_rs1": "value of its first source register",
+    "register_rs2": "value of its second source register",
+    "register_rs_valid": "which of the two values are valid, beside an offer; later both are",
+    "commit_hartid": "its hart",
     "commit_valid": "the instruction with xif_commit_id is committed or killed",
     "commit_id": "its id",
     "commit_kill": "it is killed",
     "result_valid": "an accepted instruction is complete; the rest of the result is zero",
     "result_ready": "the core takes the result",
+    "result_hartid": "its hart",
     "result_id": "its id",
     "result_rd": "its destination register",
     "result_we": "there is a result: that of a fence whose rd is not x0",
@@ -81,7 +92,8 @@ _WISHBONE_MEANINGS = {
     "err": "an error answer to a word, which is a fault",
     "stall": "the requested word is not accepted in this cycle",
 }
-_PORT_TITLES: dict[PortName, str] = {"cvxif": "CV-X-IF (as in CV32E40X 0.6.0)",
+_PORT_TITLES: dict[HardwarePort, str] = {"cvxif": "CV-X-IF (as in CV32E40X 0.6.0)",
+                                         "cvxif-1.0": "CV-X-IF 1.0.0",
                                      "axi4lite": "commands over AXI4-Lite"}
 _AXI_CHANNELS = {"ar": "read address", "r": "read data",
                  "aw": "write address", "w": "write data", "b": "write response"}
@@ -121,7 +133,7 @@ def vector(width: int) -> str:
     return f"[{width - 1}:0]" if width > 1 else ""
 
 
-def build_top(machine: Machine, bus: Bus, commands: PortName, coprocessor: tuple[Port, ...],
+def build_top(machine: Machine, bus: Bus, commands: HardwarePort, coprocessor: tuple[Port, ...],
               bridge: tuple[Port, ...]) -> Top:
     """Return the top module around ``coprocessor`` and, on Wishbone, ``bridge``, whose ports are given."""
     ports = tuple(_in_order([*_own_ports(coprocessor, bus), *_bus_ports(coprocessor, bridge, bus)]))
@@ -143,7 +155,7 @@ def build_top(machine: Machine, bus: Bus, commands: PortName, coprocessor: tuple
     return Top(ports, "\n".join(lines) + "\n")
 
 
-def _heading(machine: Machine, bus: Bus, port: PortName, windows: WindowPins) -> str:
+def _heading(machine: Machine, bus: Bus, port: HardwarePort, windows: WindowPins) -> str:
     parameters = ", ".join(f"{each.name} = {getattr(machine, each.name)}" for each in fields(machine)
                            if each.name != "name")
     bits = 8 * machine.bus_bytes
@@ -195,7 +207,7 @@ def _bus_ports(coprocessor: tuple[Port, ...], bridge: tuple[Port, ...], bus: Bus
 
 def _in_order(ports: list[TopPort]) -> list[TopPort]:
     """Return the ports by what they belong to: clock, CV-X-IF, windows, bus, the rest."""
-    groups = ("clk", "rst", "xif_issue", "xif_commit", "xif_result", "s_axi_ar", "s_axi_r", "s_axi_aw",
+    groups = ("clk", "rst", "xif_issue", "xif_register", "xif_commit", "xif_result", "s_axi_ar", "s_axi_r", "s_axi_aw",
               "s_axi_w", "s_axi_b", "window", "m_axi_ar", "m_axi_r", "m_axi_aw",
               "m_axi_w", "m_axi_b", "wb_")
 
@@ -213,9 +225,9 @@ def _outer(name: str, bus: Bus) -> str:
         return name.replace(_SLAVE_AXI, "s_axi_")
     if window := _window(name):
         return "{" + ", ".join(f"window{window}_{field}" for field, _ in reversed(_WINDOW_FIELDS)) + "}"
-    if name in ("accept", "writeback"):
+    if name in ("accept", "writeback", "register_read"):
         return f"xif_issue_{name}"
-    return f"xif_{name}" if re.match("issue_|commit_|result_", name) else name
+    return f"xif_{name}" if re.match("issue_|register_|commit_|result_", name) else name
 
 
 def _bridge_wire(name: str) -> str:

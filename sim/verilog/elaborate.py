@@ -14,7 +14,7 @@ from amaranth.back import rtlil
 from amaranth.lib.wiring import Component
 
 from tilewright.errors import ToolError
-from tilewright.isa.command_port import PortName
+from tilewright.isa.command_port import HardwarePort
 from tilewright.isa.extension import BufferUnit, ExtendedMachine, StageVector, stage_of, unit_of
 from tilewright.isa.machine import Machine
 from tilewright.isa.registers.host_registers import WindowPins
@@ -93,7 +93,7 @@ def verilog_of(design: str, name: str, script: str = _YOSYS_SCRIPT) -> str:
 
 
 @lru_cache(maxsize=_DESIGNS)
-def coprocessor_rtlil(machine: Machine, port: PortName = "cvxif", *, watched: bool = False,
+def coprocessor_rtlil(machine: Machine, port: HardwarePort = "cvxif", *, watched: bool = False,
                       windows: WindowPins = "pins") -> str:
     """Return the coprocessor of ``machine`` behind a port for commands as RTLIL, top module ``coprocessor``.
 
@@ -103,21 +103,23 @@ def coprocessor_rtlil(machine: Machine, port: PortName = "cvxif", *, watched: bo
     return _rtlil(_coprocessor(machine, port, windows, watched=watched), "coprocessor")
 
 
-def coprocessor_modules(machine: Machine, port: PortName, windows: WindowPins) -> Modules:
+def coprocessor_modules(machine: Machine, port: HardwarePort, windows: WindowPins) -> Modules:
     """Return the same with one module for each kind of block, the names of the source and each module's contract."""
     return _elaborated(lambda: modules_of(_coprocessor(machine, port, windows), "coprocessor"))
 
 
-def _coprocessor(machine: Machine, port: PortName, windows: WindowPins, *, watched: bool = False) -> Component:
+def _coprocessor(machine: Machine, port: HardwarePort, windows: WindowPins, *, watched: bool = False) -> Component:
     # Here, because the benches of single units must not need all the others.
     from tilewright.rtl.axilite_coprocessor import AxiLiteCoprocessor
+    from tilewright.rtl.split_xif_coprocessor import SplitXifCoprocessor
     from tilewright.rtl.xif_coprocessor import XifCoprocessor
 
-    return (AxiLiteCoprocessor(machine, watched=watched, windows=windows) if port == "axi4lite"
-            else XifCoprocessor(machine, watched=watched))
+    if port == "axi4lite":
+        return AxiLiteCoprocessor(machine, watched=watched, windows=windows)
+    return (SplitXifCoprocessor if port == "cvxif-1.0" else XifCoprocessor)(machine, watched=watched)
 
 
-def coprocessor_verilog(machine: Machine, port: PortName = "cvxif", *, probes: bool = False,
+def coprocessor_verilog(machine: Machine, port: HardwarePort = "cvxif", *, probes: bool = False,
                         watched: bool = False) -> str:
     """Return the same as Verilog (see `verilog_of`); ``probes`` adds those of sim/verilog/toggle_probes.py."""
     design = coprocessor_rtlil(machine, port, watched=watched)
