@@ -23,7 +23,7 @@ from tilewright.compiler.normal.rules.normal_form import SHAPED_RULES
 from tilewright.compiler.onnx.shapes import first_line, infer_shapes
 from tilewright.compiler.onnx.top_one import with_extremes
 
-__all__ = ["clean", "clean_with_shapes", "expand_functions", "inline_functions"]
+__all__ = ["clean", "clean_with_shapes", "expand_functions", "inline_functions", "name_results"]
 
 _FOLDED_ELEMENTS = 2**22
 """Largest result of a node that is computed while compiling."""
@@ -130,6 +130,32 @@ def _is_function(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
     except onnx.defs.SchemaError:
         return False
     return bool(schema.has_function or schema.has_context_dependent_function)
+
+
+def name_results(proto: onnx.ModelProto) -> None:
+    """Name the results that nodes of any number of results leave unnamed, in place: Split and Loop count theirs.
+
+    onnx-ir drops those at the end, and a Split into two would be one into one.
+    """
+    versions = {each.domain: each.version for each in proto.opset_import}
+    graphs = [proto.graph]
+    for graph in graphs:
+        for node in graph.node:
+            graphs += [each for attribute in node.attribute for each in (attribute.g, *attribute.graphs) if each.node]
+            if "" in node.output and any(node.output):
+                _name_results_of(node, versions)
+
+
+def _name_results_of(node: onnx.NodeProto, versions: Mapping[str, int]) -> None:
+    try:
+        results = _schema(node, versions).outputs
+    except onnx.defs.SchemaError:
+        return
+    if results and results[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic:
+        base = next(filter(None, node.output))
+        for index, name in enumerate(node.output):
+            if not name and index >= len(results) - 1:
+                node.output[index] = f"{base} unnamed {index}"
 
 
 def clean(proto: onnx.ModelProto) -> onnx.ModelProto:

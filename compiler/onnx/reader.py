@@ -30,7 +30,7 @@ from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.normal.constant_arrays import array_of
 from tilewright.compiler.normal.rules.normal_form import normalise, without_integer_operators
 from tilewright.compiler.onnx.border import border_of, detach_outputs, keep_state, keep_types, stated_outputs
-from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_functions, inline_functions
+from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_functions, inline_functions, name_results
 from tilewright.compiler.onnx.dialects import check_dialects
 from tilewright.compiler.onnx.faults import check_order, check_types, no_model, way_out_of
 from tilewright.compiler.onnx.half_floats import widen
@@ -213,6 +213,7 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
     if in_order(proto.graph):
         add_note(proto, SORTED_NOTE)
     check_order(proto.graph)
+    name_results(proto)
     _load_external(proto, folder, len(model))
     _check_tensor_sizes(proto)
     import_domains(proto)
@@ -246,6 +247,7 @@ def _of_pulp(proto: onnx.ModelProto, folder: Path | None, size: int, subject: st
     """Return the ONNX model of an integer network of PULP's tools."""
     in_order(proto.graph)
     check_order(proto.graph)
+    name_results(proto)
     _load_external(proto, folder, size)
     _check_tensor_sizes(proto)
     try:

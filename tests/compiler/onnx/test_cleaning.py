@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.support.exactness import assert_layers
 from tests.support.onnx_models import ModelBuilder, Value
-from tilewright.compiler.onnx.cleaning import clean
+from tilewright.compiler.onnx.cleaning import clean, name_results
 from tilewright.compiler.onnx.shapes import infer_shapes
 
 
@@ -83,3 +83,12 @@ def test_extents_that_a_symbol_stood_for_are_found_behind_operators_of_com_micro
     known = {value.name: [extent.dim_value for extent in value.type.tensor_type.shape.dim]
              for value in infer_shapes(proto).graph.value_info}
     assert known[joined.name] == [1, 8, 6, 6]
+
+
+def test_a_result_without_a_name_counts_among_those_of_a_split():
+    nodes = [helper.make_node("Split", ["x"], ["", "y", ""], axis=1)]
+    graph = helper.make_graph(nodes, "thirds", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 6))],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 2))])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    name_results(proto)
+    assert clean(proto).graph.node[0].output == ["y unnamed 0", "y", "y unnamed 2"]
