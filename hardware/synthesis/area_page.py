@@ -69,8 +69,8 @@ CASES = (
     AreaCase("base", "ecp5-85k", seed=3), AreaCase("base,array=winograd", "ecp5-85k"),
     AreaCase("nano", "ecp5-25k"),
     AreaCase("nano", "ecp5-25k", with_core=True, freq=40),
-    AreaCase("large", "ecp5-85k", place=False), AreaCase("nano", "ice40up5k", place=False),
-    *(AreaCase(machine, "xc7", place=False) for machine in ("nano", "base", "large")),
+    AreaCase("large", "ecp5-85k", place=False), AreaCase("nano", "ice40up5k", place=False, row_only=True),
+    *(AreaCase(machine, "xc7", place=False, row_only=True) for machine in ("nano", "base", "large")),
     AreaCase("nano", "nexus-40", row_only=True), AreaCase("nano", "gw2a-18", row_only=True),
     *(AreaCase("base", target, place=False, row_only=True) for target in ("nexus-40", "gw2a-18")),
     *(AreaCase(machine, target, place=False, row_only=True)
