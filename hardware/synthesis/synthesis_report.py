@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tilewright.hardware.synthesis.area_blocks import AREA_BLOCKS
 from tilewright.hardware.synthesis.cached_steps import FinishedStep
 from tilewright.hardware.synthesis.layout.placed_results import BlockWires
 from tilewright.hardware.synthesis.sources import SynthesisSources
-from tilewright.hardware.synthesis.targets import Target
+from tilewright.hardware.synthesis.targets import StandardCells, Target
 
 __all__ = [
     "AREA", "FLIP_FLOPS", "MEMORY", "CriticalPath", "PlacedCell", "PlacedDesign", "StepTime",
@@ -154,6 +154,8 @@ class SynthesisReport:
         For each device, smallest first, how much of each resource it has; empty for standard cells.
     logic_per : mapping
         Places of a LUT that one of another resource takes as well.
+    registers_per : mapping
+        Places of a flip-flop that one of another resource takes as well.
     seed : int or None
         Of place and route.
     cells : tuple of PlacedCell
@@ -180,6 +182,7 @@ class SynthesisReport:
     notes: tuple[str, ...] = ()
     cells: tuple[PlacedCell, ...] = ()
     placed: PlacedDesign | None = None
+    registers_per: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, request: SynthesisRequest, target: Target, *, units: Mapping[str, str], steps: Sequence[FinishedStep],
@@ -188,7 +191,8 @@ class SynthesisReport:
         """Return the report on a request before any timing; blocks come in the tables' order."""
         return cls(target.name, target.title, request.design.name, request.machine, request.with_core, units,
                    {name: blocks[name] for name in AREA_BLOCKS if name in blocks}, capacity or {}, logic_per or {},
-                   tuple(map(StepTime.of, steps)), tuple(str(step.folder) for step in steps))
+                   tuple(map(StepTime.of, steps)), tuple(str(step.folder) for step in steps),
+                   registers_per={} if isinstance(target, StandardCells) else target.registers_per)
 
     def with_step(self, step: FinishedStep) -> "SynthesisReport":
         """Return the report with one step more."""
@@ -212,10 +216,11 @@ class SynthesisReport:
         return None
 
     def needed(self, resource: str) -> float:
-        """Return the number of places that a resource needs in a device; LUTs include those of other resources."""
+        """Return the number of places that a resource needs in a device, with those that other resources take."""
         if resource == "LUT":
             return sum(self.size(block) for block in self.blocks.values())
-        return self.total(resource)
+        also = self.registers_per if resource == "FF" else {}
+        return self.total(resource) + sum(self.total(name) * each for name, each in also.items())
 
     def size(self, block: Mapping[str, float]) -> float:
         """Return how large a block is as one figure: logic cells of an FPGA, or µm² with the memories."""
@@ -234,7 +239,8 @@ class SynthesisReport:
         if not self.capacity or self.device is not None:
             return ""
         device, has = list(self.capacity.items())[-1]
-        lacks = [f"{self.needed(name):,.0f} {'logic cells' if name == 'LUT' else self.units[name]} of {limit:,}"
+        named = {**self.units, "LUT": "logic cells", **({"FF": "places of flip-flops"} if self.registers_per else {})}
+        lacks = [f"{self.needed(name):,.0f} {named[name]} of {limit:,}"
                  for name, limit in has.items() if self.needed(name) > limit]
         return f"{device} is too small: it would need {' and '.join(lacks)}"
 

@@ -76,11 +76,12 @@ def _fit(report: SynthesisReport) -> str:
 
 def _places(report: SynthesisReport, name: str) -> str:
     """Return what a device has of a resource: logic cells are taken by other resources than LUTs, too."""
-    others = [report.units[each] for each in report.logic_per if each in report.units and report.total(each)]
-    if name != "LUT" or not others:
+    per = {"LUT": report.logic_per, "FF": report.registers_per}.get(name, {})
+    others = [report.units[each] for each in per if each in report.units and report.total(each)]
+    if not others:
         return report.units[name]
-    cells = report.needed(name)
-    return f"logic cells ({cells:,.0f}: its {report.units[name]}, and those that {' and '.join(others)} fill)"
+    kind = "logic cells" if name == "LUT" else "flip-flops"
+    return f"{kind} ({report.needed(name):,.0f}: its {report.units[name]}, and those that {' and '.join(others)} fill)"
 
 
 def _placed(placed: PlacedDesign) -> Iterable[str]:

@@ -150,6 +150,8 @@ def test_the_smallest_device_that_holds_everything_is_named(tmp_path):
     assert report.device == "XC7A200T", "400 DSP blocks are too many for the others"
     told = "fits XC7A200T, as synthesised: 1 % of its logic cells (800: its LUT2-LUT6, and those that"
     assert any(line.startswith(told) for line in summary(report))
+    many = {**dict.fromkeys(TARGETS["gw2a-18"].units, 0), "FF": 15000, "LUT RAM": 90}
+    assert finding("gw2a-18", tmp_path, load=many).needed("FF") == 15000 + 100 + 6 * 190
     full = finding("ecp5-25k", tmp_path)
     assert full.lacking == "LFE5U-25F is too small: it would need 400 MULT18X18D of 28 and 400 DP16KD of 56"
     assert any(line == f"does not fit: {full.lacking}" for line in summary(full))

@@ -29,6 +29,8 @@ class Fpga:
         How many a device has of each resource, by device, smallest first. The one that is placed on is the only one.
     logic_per : mapping
         Logic cells (what a LUT takes) that one of a resource takes as well.
+    registers_per : mapping
+        Flip-flops that one of a resource takes as well.
     place : tuple of str
         Arguments of nextpnr that name the device; empty if it is not placed, then ``unplaced`` says why.
     router : str
@@ -67,3 +69,4 @@ class Fpga:
     ecp5_modules: bool = False
     sites: Sites | None = None
     with_sites: tuple[str, ...] = ()
+    registers_per: Mapping[str, int] = field(default_factory=dict)

@@ -14,7 +14,9 @@ _PRIMITIVES: Mapping[str, tuple[str, int]] = {
 }
 _UNITS = {"LUT": "LUT1-LUT4", "carry": "ALU", "FF": "DFF", "DSP": "MULT18X18", "BRAM": "SDPX9B", "LUT RAM": "RAM16SDP4"}
 _UNCOUNTED = ("MUX2_LUT5", "MUX2_LUT6", "MUX2_LUT7", "MUX2_LUT8", "IBUF", "OBUF", "GND", "VCC", "INV")
-_LOGIC = {"carry": 1, "LUT RAM": 6}
+# As nextpnr-himbaechel packs them: a RAM16SDP4 takes eight LUTs, and the flip-flops of six of these.
+_LOGIC = {"carry": 1, "LUT RAM": 8}
+_REGISTERS = {"LUT RAM": 6}
 
 DEVICES = (
     Fpga("gw2a-18", "Gowin GW2A-18 (Tang Nano 20K), speed grade 8",
@@ -23,11 +25,11 @@ DEVICES = (
          _UNCOUNTED, _LOGIC,
          ("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C", "--vopt", f"cst={PINS_FILE}"),
          router="himbaechel-gowin", pins={"clk": "4", "rst": "88", "in": "87", "take": "16", "out": "15"},
-         pin_line='IO_LOC "{port}" {pin};\n'),
+         pin_line='IO_LOC "{port}" {pin};\n', registers_per=_REGISTERS),
     Fpga("gw5a-25", "Gowin GW5A-25 (Tang Primer 25K)",
          "synth_gowin -family gw5a -top {top} -json netlist.json\n", _PRIMITIVES, _UNITS,
          {"GW5A-25": {"LUT": 23040, "FF": 23040, "DSP": 28, "BRAM": 56}}, "Gowin DS1103, GW5A Series",
          _UNCOUNTED, _LOGIC,
          unplaced="Yosys 0.70 makes no multiplier of its DSP blocks and takes logic instead, and it makes "
-                  "memories that the device has not (RAM16SDP4)"),
+                  "memories that the device has not (RAM16SDP4)", registers_per=_REGISTERS),
 )
