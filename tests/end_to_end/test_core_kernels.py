@@ -36,6 +36,8 @@ def kernels_side_by_side():
     channel = constant("channel", rng.uniform(0.5, 2, (8, 1, 1)))
     vectors = [constant(f"vector{k}", rng.uniform(0.5, 2, 8)) for k in range(4)]
     scale, zero = constant("scale", 0.02), constant("zero", 3, np.int8)
+    sums = constant("sums", rng.integers(-2**15, 2**15, image), np.int32)
+    scaled = [["Cast", [0], ["to", 1]], ["Mul", [-1, 1], []], ["Add", [-1, 2], []]]
     levels = {"y_scale": 1 / 256, "y_zero_point": -128}
     layers = [
         ("Mul", ("x", channel), image), ("Div", ("x", channel), image), ("Greater", ("x", channel), image, "bool"),
@@ -46,6 +48,8 @@ def kernels_side_by_side():
         ("HardSwish", ("x",), image), ("Round", ("x",), image),
         ("Relu", ("q",), image, "int8"), ("QuantizeLinear", ("x", scale, zero), image, "int8"),
         ("DequantizeLinear", ("q", scale, zero), image), ("Cast", ("x",), image, "int32", {"to": 6}),
+        ("Chain", (sums, scale, channel), image, "float32", {"steps": [*scaled, ["Relu", [-1], []]]}),
+        ("LevelsOfSums", (sums, scale, channel, constant("step", 5.1), zero), image, "int8", {"bits": 16}),
         ("LookUp", ("q", constant("table", rng.normal(size=256))), image),
         ("SoftmaxOfLevels", ("q",), image, "float32", {"scale_value": 0.06, "axis": 1}),
         ("LogSoftmaxOfLevels", ("q",), image, "float32", {"scale_value": 0.06, "axis": 1}),

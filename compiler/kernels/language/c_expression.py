@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tilewright.compiler.kernels.language.expression import FLOATS, Expression, ScalarFunction, nodes
+from tilewright.compiler.kernels.language.expression import FLOATS, Expression, ScalarFunction, nodes, scaled_sum
 from tilewright.compiler.kernels.language.kernel import CTYPES
 
 __all__ = ["c_array", "c_constant", "c_declarations", "c_function", "c_lines", "c_tables", "called", "ctype"]
@@ -22,6 +22,10 @@ _SUFFIXES = {"uint32": "u", "int64": "LL", "uint64": "ULL"}
 
 _LAZY = {"bitwise_and": "&&", "bitwise_or": "||"}
 """The operators on conditions that leave out the second where the first decides."""
+
+_OF_ORDER = {"less": ("tw_less", 1), "less_equal": ("tw_less_equal", 1), "greater": ("tw_less", -1),
+             "greater_equal": ("tw_less_equal", -1), "equal": ("tw_equal", 1), "not_equal": ("tw_equal", 1)}
+"""Comparisons of float32: the C function that tells without a soft float, and the order of its operands."""
 
 _PER_LINE = 8
 """Numbers of a table on a line."""
@@ -91,14 +95,28 @@ def called(expression: Expression) -> Iterator[str | ScalarFunction]:
     if expression.op == "call":
         yield from called(expression.value.body)
         yield expression.value
-    elif expression.op == "sqrt":
-        yield "tw_sqrt"
-    elif expression.op == "high":
-        yield f"tw_high_{expression.dtype}"
-    elif expression.op == "view":
-        yield "tw_bits" if expression.dtype == "int32" else "tw_float"
-    elif expression.op == "divide" and expression.dtype not in FLOATS:
-        yield f"tw_divide_{expression.dtype}"
+    elif name := _helper(expression):
+        yield name
+
+
+def _helper(node: Expression) -> str | None:
+    """Return the name of the C function that computes ``node``; None if C has an operator for it."""
+    match node.op:
+        case "sqrt":
+            return "tw_sqrt"
+        case "view":
+            return "tw_bits" if node.dtype == "int32" else "tw_float"
+        case "high":
+            return f"tw_high_{node.dtype}"
+        case "divide" if node.dtype not in FLOATS:
+            return f"tw_divide_{node.dtype}"
+    if scaled_sum(node) is not None:
+        return "tw_scaled_sum"
+    return _OF_ORDER[node.op][0] if _compares_floats(node) else None
+
+
+def _compares_floats(node: Expression) -> bool:
+    return node.op in _OF_ORDER and node.args[0].dtype == "float32"
 
 
 def c_constant(value: np.generic) -> str:
@@ -149,6 +167,8 @@ class _Printer:
         return name, _PRIMARY
 
     def _operation(self, node: Expression) -> tuple[str, int]:
+        if (parts := scaled_sum(node)) is not None:
+            return f"tw_scaled_sum({', '.join(self.text(part)[0] for part in parts)})", _PRIMARY
         args = [self.text(arg) for arg in node.args]
         if node.op == "call":
             return f"{node.value.name}({', '.join(text for text, _ in args)})", _PRIMARY
@@ -175,6 +195,10 @@ class _Printer:
             return f"__builtin_fabs{'f' if node.dtype == 'float32' else ''}({args[0][0]})", _PRIMARY
         if node.op == "negative":
             return f"-{_closed(args[0], _PRIMARY)}", _UNARY
+        if _compares_floats(node):
+            name, step = _OF_ORDER[node.op]
+            call = f"{name}({', '.join(text for text, _ in args[::step])})"
+            return (f"!{call}", _UNARY) if node.op == "not_equal" else (call, _PRIMARY)
         operator, binding = _BINARY[node.op]
         if node.dtype == "bool" and node.op in _LAZY:
             operator = _LAZY[node.op]

@@ -5,12 +5,12 @@ numbers alike in size are a little quicker, and what a choice costs depends on t
 35 % of what it takes, most within 15 % (tests/end_to_end/test_core_kernels.py).
 """
 
-from tilewright.compiler.kernels.language.expression import FLOATS, Expression
+from tilewright.compiler.kernels.language.expression import FLOATS, Expression, scaled_sum
 from tilewright.isa.machine import MemoryTiming
 
 __all__ = ["BRANCH", "CALL", "LOOK_UP", "LOOP", "ROW", "SINGLE", "START", "access_cycles", "expression_cycles"]
 
-SINGLE = {"add": 70, "subtract": 70, "multiply": 53, "divide": 97, "sqrt": 420, "compare": 24}
+SINGLE = {"add": 70, "subtract": 70, "multiply": 53, "divide": 97, "sqrt": 420, "compare": 11}
 _DOUBLE = {"add": 156, "subtract": 156, "multiply": 127, "divide": 210, "compare": 52}
 _INTEGER = {"multiply": 2, "divide": 35, "high": 5}
 _WIDE = {"add": 3, "subtract": 3, "multiply": 8, "divide": 200, "left_shift": 6, "right_shift": 6}
@@ -20,8 +20,11 @@ _CAST = {("float32", "int32"): 46, ("int32", "float32"): 18, ("float32", "int64"
         ("float64", "int32"): 61, ("int32", "float64"): 20, ("float64", "float32"): 21, ("float32", "float64"): 30}
 """By dtype of the result and of the operand, int32 standing for all integers but int64."""
 
+_SCALED_SUM = 108
+"""Of an int32 as a float32, times a float32, plus one."""
+
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
-_IS_NAN = 8
+_IS_NAN = 4
 CALL = 4
 BRANCH = 1
 
@@ -58,6 +61,8 @@ def expression_cycles(expression: Expression, *, inside: bool = False) -> float:
         if id(node) in known or node.op in ("input", "constant"):
             return 0
         known.add(id(node))
+        if (parts := scaled_sum(node)) is not None:
+            return _SCALED_SUM + sum(map(cost, parts))
         args = [cost(arg) for arg in node.args]
         if node.op == "where":
             edge = inside and min(args[1:]) < _EDGE

@@ -12,8 +12,8 @@ import numpy as np
 
 __all__ = [
     "FLOATS", "NUMPY", "Expression", "Number", "Operand", "ScalarFunction", "binary", "both", "compare", "constant",
-    "copysign", "equal", "evaluate", "function", "high", "is_nan", "look_up", "nodes", "not_equal", "sqrt", "variable",
-    "where",
+    "copysign", "equal", "evaluate", "function", "high", "is_nan", "look_up", "nodes", "not_equal", "scaled_sum",
+    "sqrt", "variable", "where",
 ]
 
 Number = float | int
@@ -220,6 +220,17 @@ def high(left: Expression, right: Operand) -> Expression:
 def look_up(table: np.ndarray, index: Expression) -> Expression:
     """Return the element of a constant vector at ``index``, which must be one of its indices."""
     return Expression("look_up", str(table.dtype), (index,), tuple(table.tolist()))
+
+
+def scaled_sum(node: Expression) -> tuple[Expression, Expression, Expression] | None:
+    """Return x, s and b of ``float32(x) · s + b`` with an int32 x, which C has a function for; None of other nodes."""
+    if node.op != "add" or node.dtype != "float32":
+        return None
+    for product, offset in (node.args, node.args[::-1]):
+        for whole, factor in (product.args, product.args[::-1]) if product.op == "multiply" else ():
+            if whole.op == "cast" and whole.args[0].dtype == "int32":
+                return whole.args[0], factor, offset
+    return None
 
 
 def nodes(expression: Expression) -> list[Expression]:

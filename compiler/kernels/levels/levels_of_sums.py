@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.compiler.kernels.language.checked import Refused, attribute
-from tilewright.compiler.kernels.language.expression import Expression, both, constant, nodes, where
+from tilewright.compiler.kernels.language.expression import Expression, both, constant, high, nodes, where
 from tilewright.compiler.kernels.language.float_functions import DIVIDED_LEVELS, rectified
 from tilewright.compiler.kernels.operators.elementwise import Elementwise
 from tilewright.isa.program import Call
@@ -24,14 +24,15 @@ _MOST_BIAS = 1 << 10
 """In levels. Each of the floats' roundings is at most 2⁻²⁴ of a value of at most 2 · 2¹⁰ levels, or the level is a
 bound by far: less than 4 steps of 2⁻¹² in all, besides 3 for what the integers cut off."""
 
-_LEAST_EXPONENT, _LARGEST_SHIFT = 75, 138
-"""Of factor / scale, so that the product of a mantissa of 24 bits is shifted by 0 to 63; 150 is that of 1."""
+_LEAST_EXPONENT = 75
+"""Of factor / scale, that of a quotient that is a normal number by far; 150 is that of a mantissa as it is."""
 
 _ROOM = 18
-"""Bits of levels below which products fit int32: sums of ``bits`` bits are less than 2^bits."""
+"""Bits of levels below which products fit int32: sums of ``bits`` bits are less than 2^bits. Both factors have 31, and
+the upper word of their product is shifted right."""
 
-_CYCLES = 42
-"""Of a level besides its loop and accesses, estimated from its operations: 64-bit product and shift, sum, bounds."""
+_CYCLES = 36
+"""Of a level besides its loop and accesses, measured in RTL: product, shift, sum, bounds."""
 
 
 class LevelsOfSums(Elementwise):
@@ -74,11 +75,12 @@ def _quick(sums: Expression, numbers: Sequence[Expression | None], divided: Expr
     assert zero is not None
     word = (factor / scale).view("int32").named("word")
     exponent = (word >> 23).named("exponent")
-    known = both(exponent >= _LEAST_EXPONENT, exponent <= min(_LARGEST_SHIFT, 126 + _ROOM - bits)).named("known")
-    within = where(known, exponent, constant(_LARGEST_SHIFT, "int32"))
-    mantissa = ((word & 0x7F_FFFF) | 0x80_0000).cast("int64").named("mantissa")
-    shift = (constant(_LARGEST_SHIFT, "int32") - within).cast("int64").named("shift")
-    fixed = ((sums.cast("int64") * mantissa) >> shift).cast("int32")
+    most = 126 + _ROOM - bits
+    known = both(exponent >= _LEAST_EXPONENT, exponent <= most).named("known")
+    shift = (constant(most, "int32") - where(known, exponent, constant(most, "int32"))).named("shift")
+    right = where(shift < 31, shift, constant(31, "int32")).named("right")     # by more, a product is 0 or -1 as well
+    mantissa = (((word & 0x7F_FFFF) | 0x80_0000) << 7).named("mantissa")
+    fixed = high(sums << 31 - bits, mantissa) >> right
     if bias is not None:
         offset = (bias / scale).named("offset")
         fits = both(offset > -_MOST_BIAS, offset < _MOST_BIAS)

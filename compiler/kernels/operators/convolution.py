@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.compiler.kernels.language.c_loops import Dims, loops, offset_text
+from tilewright.compiler.kernels.language.c_loops import INDENT, Dims, loops, offset_text, row_major
 from tilewright.compiler.kernels.language.checked import (
     CheckedKernel,
     Refused,
@@ -15,13 +15,26 @@ from tilewright.compiler.kernels.language.checked import (
     optional,
     required,
 )
-from tilewright.compiler.kernels.language.core_cycles import START
+from tilewright.compiler.kernels.language.core_cycles import START, access_cycles
+from tilewright.compiler.kernels.language.fixed_sums import (
+    FIXED_NUMBER_CYCLES,
+    FIXED_PRODUCT_CYCLES,
+    FIXED_RESULT_CYCLES,
+    UNKNOWN_SUMS,
+    FixedSum,
+    fixed_numbers,
+    largest_exponent,
+    scratch_name,
+)
 from tilewright.compiler.kernels.operators.products import FLOAT, INTEGER, QUANTISED, Products
 from tilewright.compiler.kernels.operators.sliding_windows import SlidingWindow, window_of
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
 __all__ = ["KERNELS", "Convolution"]
+
+_LEAST_USES = 2
+"""Products of each number on average, so that it is worth being made whole."""
 
 
 class Convolution(CheckedKernel):
@@ -68,65 +81,56 @@ class Convolution(CheckedKernel):
             w = w.reshape(groups, channels // groups, outputs // groups, *window.kernel)
         else:
             w = w.reshape(groups, outputs // groups, channels // groups, *window.kernel).swapaxes(1, 2)
-        total = np.zeros((count, groups, outputs // groups, *window.outputs), products.total)
+        zeros = np.zeros((count, groups, outputs // groups, *window.outputs), products.total)
         bias = given[self.bias] if self.bias is not None and self.bias < len(given) else None
-        if bias is not None:
-            total += bias.reshape(groups, outputs // groups, *ones)
-        for taps, targets, sources in window.taps():
-            target = (slice(None),) * 3 + targets
-            here = x[(slice(None),) * 4 + sources]
-            weights = w[(slice(None),) * 3 + taps]
-            for channel in range(channels // groups):
-                total[target] += here[:, :, channel] * weights[:, channel].reshape(groups, -1, *ones)
-        total = total.reshape(call.output.dims)
+        start = 0 if bias is None else bias.reshape(groups, outputs // groups, *ones)
+        total = _summed(window, x, w, zeros + start)
+        fixed = self._fixed(call)
+        if fixed is not None:
+            left, right = largest_exponent(x), largest_exponent(w, (1, *range(3, w.ndim)))
+            sums = _summed(window, fixed_numbers(x, left), fixed_numbers(w, right), zeros.astype(np.int64), fixed.shift)
+            right = right.reshape(groups, -1, *ones)
+            total = np.where(fixed.known(sums, left, right), fixed.floats(sums, left + right) + start, total)
+        total = np.asarray(total, products.total).reshape(call.output.dims)
         return products.finished(call, total, given, (-1, *ones))
 
     def c_body(self, call: Call, function: str) -> list[str]:
-        products, window = self.products, self._window(call)
-        x, w = call.inputs[products.x], call.inputs[products.w]
-        groups = int(attribute(call, "group", 1))
-        channels, outputs = x.dims[1] // groups, call.output.dims[1] // groups
-        bias = operand(call, self.bias) if self.bias is not None else None
-        after, result = products.after(call)
-
-        def one_channel(indices: list[str]) -> list[str]:
-            group, own = indices
-            channel = offset_text(0, (outputs, 1), (group, own))
-            base = f"in{self.bias}[{offset_text(0, bias.strides, (f'({channel})',))}]" if bias else None
-
-            def one_output(places: list[str]) -> list[str]:
-                def one_tap(sources: list[str], taps: list[str]) -> list[str]:
-                    def one_product(inner: list[str]) -> list[str]:
-                        image = offset_text(0, (x.strides[0], x.strides[1] * channels, *x.strides[1:]),
-                                            (places[0], group, *inner, *sources))
-                        first, second = w.strides[:2]
-                        # Of the weights' group, output channel, input channel.
-                        steps = (outputs * first, first, second)
-                        if self.transposed:
-                            steps = (channels * first, second, first)
-                        weight = offset_text(0, (*steps, *w.strides[2:]), (group, own, *inner, *taps))
-                        return [products.step(call, f"in{products.x}[{image}]", f"in{products.w}[{weight}]")]
-                    return loops((channels,), one_product, prefix="c")
-
-                target = offset_text(0, (outputs * call.output.strides[1], *call.output.strides[1:2],
-                                         call.output.strides[0], *call.output.strides[2:]), (group, own, *places))
-                return [products.start(base), *window.lines(places[1:], one_tap), *after, f"out[{target}] = {result};"]
-
-            return [*products.before(call, f"({channel})" if channel != "0" else "0"),
-                    *loops((call.output.dims[0], *window.outputs), one_output, prefix="i")]
-
-        return loops((groups, outputs), one_channel, prefix="g")
+        return _ConvolutionText(self, call, self._window(call), self._fixed(call)).lines()
 
     def helpers(self, call: Call) -> tuple[str, ...]:
-        return self.products.helpers(call)
+        fixed = ("tw_larger_exponent", "tw_fixed", "tw_float", self._scratch(call) or "")
+        return (*self.products.helpers(call), *(fixed if self._fixed(call) is not None else ()))
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
-        window = self._window(call)
-        groups = int(attribute(call, "group", 1))
-        channels = call.inputs[self.products.x].dims[1] // groups
-        steps = window.reads * channels * call.output.dims[0] * call.output.dims[1]
-        return START + steps * self.products.step_cycles(memory) + \
-            math.prod(call.output.dims) * self.products.after_cycles(call, memory)
+        steps, step = self._steps(call), self.products.step_cycles(memory)
+        after = self.products.after_cycles(call, memory)
+        if self._fixed(call) is not None:
+            numbers = sum(math.prod(call.inputs[each].dims) for each in (self.products.x, self.products.w))
+            start = numbers * (FIXED_NUMBER_CYCLES + access_cycles(memory))
+            step = int(FIXED_PRODUCT_CYCLES + UNKNOWN_SUMS * step)
+            return START + start + steps * step + math.prod(call.output.dims) * (after + FIXED_RESULT_CYCLES)
+        return START + steps * step + math.prod(call.output.dims) * after
+
+    def _steps(self, call: Call) -> int:
+        """Return the number of products."""
+        channels = call.inputs[self.products.x].dims[1] // int(attribute(call, "group", 1))
+        return self._window(call).reads * channels * call.output.dims[0] * call.output.dims[1]
+
+    def _fixed(self, call: Call) -> FixedSum | None:
+        """Return how sums of floats are those of whole numbers; None if they are not."""
+        x, w = call.inputs[self.products.x], call.inputs[self.products.w]
+        if not self.products.floats or self._scratch(call) is None or x.span_bytes > 4 * x.elements \
+                or self._steps(call) < _LEAST_USES * (x.elements + w.elements):
+            return None
+        axes = self._window(call).axes
+        taps = math.prod(-(-axis.kernel // axis.stride) if axis.transposed and axis.dilation == 1 else axis.kernel
+                         for axis in axes)
+        return FixedSum(taps * (x.dims[1] // int(attribute(call, "group", 1))))
+
+    def _scratch(self, call: Call) -> str | None:
+        """Return the name of memory for the whole numbers of the image and of an output channel's weights."""
+        x, kernel = call.inputs[self.products.x], self._window(call).kernel
+        return scratch_name(x.elements + math.prod(kernel) * x.dims[1] // int(attribute(call, "group", 1)))
 
     def _window(self, call: Call) -> SlidingWindow:
         dtypes = ("float32",) if self.products.floats else ("int8", "uint8")
@@ -135,6 +139,111 @@ class Convolution(CheckedKernel):
             raise Refused(f"{self.op} must have image and weights of the same rank, from 3 to 5, not {x.dims!r} and "
                           f"{w.dims!r}")
         return window_of(call, x.dims[2:], w.dims[2:], transposed=self.transposed)
+
+
+def _summed(window: SlidingWindow, x: np.ndarray, w: np.ndarray, total: np.ndarray, shift: int = 0) -> np.ndarray:
+    """Return ``total`` with the products of images (n, groups, channels, 1, ..) and weights added, each shifted."""
+    ones = (1,) * len(window.axes)
+    with np.errstate(all="ignore"):     # infinities are results
+        for taps, targets, sources in window.taps():
+            target = (slice(None),) * 3 + targets
+            here = x[(slice(None),) * 4 + sources]
+            weights = w[(slice(None),) * 3 + taps]
+            for channel in range(x.shape[2]):
+                product = here[:, :, channel] * weights[:, channel].reshape(len(w), -1, *ones)
+                total[target] += product >> shift if shift else product
+    return total
+
+
+class _ConvolutionText:
+    """The C of one convolution."""
+
+    def __init__(self, kernel: "Convolution", call: Call, window: SlidingWindow, fixed: FixedSum | None) -> None:
+        self.kernel, self.call, self.window, self.fixed = kernel, call, window, fixed
+        self.products = kernel.products
+        self.x, self.w = call.inputs[self.products.x], call.inputs[self.products.w]
+        self.groups = int(attribute(call, "group", 1))
+        self.channels, self.outputs = self.x.dims[1] // self.groups, call.output.dims[1] // self.groups
+        self.memory = kernel._scratch(call)
+
+    def lines(self) -> list[str]:
+        """Return the statements."""
+        return [*self._image(), *loops((self.groups, self.outputs), self._one_channel, prefix="g")]
+
+    def _image(self) -> list[str]:
+        """Return the statements that make whole numbers of the image."""
+        if self.fixed is None:
+            return []
+        pointer, count = f"in{self.products.x}", self.x.elements
+        head = f"for (int32_t i = 0; i < {count}; i++)"
+        return [f"int32_t *const image = {self.memory}, *const row = {self.memory} + {count};", "int32_t left = 0;",
+                head, f"    left = tw_larger_exponent(left, {pointer}[i]);",
+                head, f"    image[i] = tw_fixed({pointer}[i], left);"]
+
+    def _one_channel(self, indices: list[str]) -> list[str]:
+        channel = offset_text(0, (self.outputs, 1), indices)
+        text = f"({channel})" if channel != "0" else "0"
+        position = self.kernel.bias
+        bias = operand(self.call, position) if position is not None else None
+        base = f"in{position}[{offset_text(0, bias.strides, (text,))}]" if bias else None
+        return [*self.products.before(self.call, text), *self._row(indices),
+                *loops((self.call.output.dims[0], *self.window.outputs),
+                       lambda places: self._one_output(indices, places, base), prefix="i")]
+
+    def _row(self, indices: list[str]) -> list[str]:
+        """Return the statements that make whole numbers of the weights of an output channel."""
+        if self.fixed is None:
+            return []
+        dims = (*self.window.kernel, self.channels)
+
+        def weight(inner: list[str]) -> str:
+            return f"in{self.products.w}[{self._weight(indices, inner[:-1], inner[-1:])}]"
+
+        return ["int32_t right = 0;",
+                *loops(dims, lambda inner: [f"right = tw_larger_exponent(right, {weight(inner)});"], prefix="k"),
+                *loops(dims, lambda inner: [f"row[{self._in_row(inner)}] = tw_fixed({weight(inner)}, right);"],
+                       prefix="k")]
+
+    def _in_row(self, inner: Sequence[str]) -> str:
+        return offset_text(0, row_major((*self.window.kernel, self.channels)), inner)
+
+    def _weight(self, indices: list[str], taps: Sequence[str], inner: Sequence[str]) -> str:
+        """Return the place of a weight: of a group, an output channel, a tap and an input channel."""
+        first, second = self.w.strides[:2]
+        steps = (self.channels * first, second, first) if self.kernel.transposed else \
+            (self.outputs * first, first, second)
+        return offset_text(0, (*steps, *self.w.strides[2:]), (*indices, *inner, *taps))
+
+    def _one_output(self, indices: list[str], places: list[str], base: str | None) -> list[str]:
+        group, own = indices
+        output = self.call.output
+        after, result = self.products.after(self.call)
+        target = offset_text(0, (self.outputs * output.strides[1], *output.strides[1:2], output.strides[0],
+                                 *output.strides[2:]), (group, own, *places))
+
+        def source(sources: list[str], inner: list[str]) -> str:
+            return offset_text(0, (self.x.strides[0], self.x.strides[1] * self.channels, *self.x.strides[1:]),
+                               (places[0], group, *inner, *sources))
+
+        def one_tap(sources: list[str], taps: list[str]) -> list[str]:
+            return loops((self.channels,), lambda inner: [self.products.step(
+                self.call, f"in{self.products.x}[{source(sources, inner)}]",
+                f"in{self.products.w}[{self._weight(indices, taps, inner)}]")], prefix="c")
+
+        summed = self.window.lines(places[1:], one_tap)
+        if self.fixed is None:
+            return [self.products.start(base), *summed, *after, f"out[{target}] = {result};"]
+        shift = f" >> {self.fixed.shift}" if self.fixed.shift else ""
+
+        def one_fixed_tap(sources: list[str], taps: list[str]) -> list[str]:
+            return loops((self.channels,), lambda inner: [
+                f"wide += (int64_t)image[{source(sources, inner)}] * row[{self._in_row([*taps, *inner])}]{shift};"],
+                prefix="c")
+
+        known, real = self.fixed.c_result("left", "right")
+        return ["int64_t wide = 0;", *self.window.lines(places[1:], one_fixed_tap), f"if ({known}) {{",
+                f"    out[{target}] = {real}{f' + {base}' if base else ''};", "} else {",
+                *(INDENT + line for line in (self.products.start(base), *summed, f"out[{target}] = total;")), "}"]
 
 
 KERNELS = (

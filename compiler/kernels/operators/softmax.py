@@ -148,6 +148,9 @@ class Hardmax(CheckedKernel):
 
         return rows.each_row(row)
 
+    def helpers(self, call: Call) -> tuple[str, ...]:
+        return helper_names(_LARGER)
+
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
         rows = rows_of(call)
         each = 3 * access_cycles(memory) + 2 * LOOP + 2 * expression_cycles(_LARGER)

@@ -83,7 +83,7 @@ def test_a_value_used_twice_is_a_variable_and_a_choice_stays_lazy():
     x = variable("x", "float32")
     square = x * x
     assert c_lines(where(x < 0, sqrt(x), square + square * 2)) == (
-        ["const float t0 = x * x;"], "x < 0.0f ? tw_sqrt(x) : t0 + t0 * 2.0f")
+        ["const float t0 = x * x;"], "tw_less(x, 0.0f) ? tw_sqrt(x) : t0 + t0 * 2.0f")
     assert c_lines(x - (x - (x - 1)) - x * (x + 1))[1] == "x - (x - (x - 1.0f)) - x * (x + 1.0f)"
 
 
