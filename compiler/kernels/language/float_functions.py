@@ -27,9 +27,9 @@ from tilewright.compiler.kernels.language.expression import (
 )
 from tilewright.compiler.kernels.language.fixed_point import exp, log, rint
 
-__all__ = ["DIVIDED_LEVELS", "ceil", "erf", "exp", "floor", "level_int8", "level_uint8", "log", "log1p", "polynomial",
-           "power", "rectified", "rint", "round_to_integer", "saturate", "sigmoid", "softplus", "tanh", "to_int32",
-           "to_int64"]
+__all__ = ["DIVIDED_LEVELS", "INFINITY", "ceil", "clipped", "erf", "exp", "floor", "leaky", "level_int8",
+           "level_uint8", "log", "log1p", "polynomial", "power", "rint", "round_to_integer", "saturate", "sigmoid",
+           "softplus", "tanh", "to_int32", "to_int64"]
 
 INFINITY = float("inf")
 NAN = float("nan")
@@ -188,9 +188,16 @@ def _divided(dtype: str) -> ScalarFunction:
 
 
 @function("float32")
-def rectified(x: Expression) -> Expression:
-    """x, or 0 if it is below that: a function, so that x is computed where it is needed alone."""
-    return where(x < 0, constant(0, "float32"), x)
+def clipped(x: Expression, low: Expression, high: Expression) -> Expression:
+    """x, at least low and then at most high: a function, so that x is computed where it is needed alone."""
+    raised = where(x < low, low, x).named("raised")
+    return where(raised > high, high, raised)
+
+
+@function("float32")
+def leaky(x: Expression, alpha: Expression) -> Expression:
+    """x, or alpha times it below 0: a function for the same reason."""
+    return where(x < 0, x * alpha, x)
 
 
 level_int8, level_uint8 = _divided("int8"), _divided("uint8")

@@ -1,17 +1,27 @@
-"""Whole sums to levels of 8 bits, by a scale that is computed: ``quantise(relu(sums · factor + bias))`` in one loop.
+"""Whole sums to levels of 8 bits, by a scale that is computed: ``quantise(g(sums · factor + bias))`` in one loop.
+
+g is a Relu, a Clip, a LeakyRelu or nothing.
 
 What ONNX rounds four times in float32 is one product of integers, in levels of 2⁻¹², with a mantissa that is the same
 for all sums. It is at most `_DOUBT` of these steps off where the bias is at most `_MOST_BIAS` levels; a level whose
 rounding this could change is computed in floats, as is everything odd. So every result is the floats' own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tilewright.compiler.kernels.language.checked import Refused, attribute
-from tilewright.compiler.kernels.language.expression import Expression, both, constant, high, nodes, where
-from tilewright.compiler.kernels.language.float_functions import DIVIDED_LEVELS, rectified
+from tilewright.compiler.kernels.language.expression import (
+    Expression,
+    both,
+    compare,
+    constant,
+    high,
+    nodes,
+    where,
+)
+from tilewright.compiler.kernels.language.float_functions import DIVIDED_LEVELS, INFINITY, clipped, leaky
 from tilewright.compiler.kernels.operators.elementwise import Elementwise
 from tilewright.isa.program import Call
 
@@ -23,6 +33,9 @@ _DOUBT = 8
 _MOST_BIAS = 1 << 10
 """In levels. Each of the floats' roundings is at most 2⁻²⁴ of a value of at most 2 · 2¹⁰ levels, or the level is a
 bound by far: less than 4 steps of 2⁻¹² in all, besides 3 for what the integers cut off."""
+
+_FAR = 1 << 17
+"""Levels that are beyond all bounds, and whose steps fit int32."""
 
 _LEAST_EXPONENT = 75
 """Of factor / scale, that of a quotient that is a normal number by far; 150 is that of a mantissa as it is."""
@@ -38,7 +51,8 @@ _CYCLES = 36
 class LevelsOfSums(Elementwise):
     """Inputs: int32 sums, their float32 factor, perhaps a float32 bias, the levels' scale and zero point.
 
-    Attribute ``bits`` bounds the sums, |sum| < 2^bits, and with ``relu`` nothing is below the zero point.
+    Attribute ``bits`` bounds the sums, |sum| < 2^bits. Floats below 0 are multiplied by ``alpha``, which is below 1/2,
+    and all are bounded by ``low`` and ``high``, where these are given.
     """
 
     def __init__(self) -> None:
@@ -53,20 +67,23 @@ class LevelsOfSums(Elementwise):
             raise Refused(f"{self.op} must have sums, a factor, a scale and a zero point of 8 bits")
         if scale.dtype != "float32" or any(np.prod(each.dims) != 1 for each in call.inputs[-2:]):
             raise Refused(f"{self.op} must have one scale and one zero point")
-        relu, bits = bool(attribute(call, "relu", 0)), int(attribute(call, "bits", 31))
+        bits = int(attribute(call, "bits", 31))
+        given = {name: float(call.attrs[name]) for name in ("low", "high", "alpha") if name in call.attrs}
         real = sums.cast("float32") * factor
         if bias and bias[0] is not None:
             real = real + bias[0]
-        if relu:
-            real = rectified(real)
+        if "alpha" in given:
+            real = leaky(real, given["alpha"])
+        if "low" in given or "high" in given:
+            real = clipped(real, given.get("low", -INFINITY), given.get("high", INFINITY))
         divided = DIVIDED_LEVELS[zero.dtype](real, scale, zero.cast("float32"))
-        return _quick(sums, (factor, bias[0] if bias else None, scale, zero), divided, relu=relu, bits=bits)
+        return _quick(sums, (factor, bias[0] if bias else None, scale, zero), divided, given, bits)
 
     def formula_cycles(self, call: Call, part: Expression) -> float:
         return _CYCLES if any(node.op == "call" for node in nodes(part)) else super().formula_cycles(call, part)
 
 
-def _quick(sums: Expression, numbers: Sequence[Expression | None], divided: Expression, *, relu: bool,
+def _quick(sums: Expression, numbers: Sequence[Expression | None], divided: Expression, given: Mapping[str, float],
            bits: int) -> Expression:
     """Return the level of a sum in integers where it is known to be that, else ``divided``."""
     factor, bias, scale, zero = numbers
@@ -86,15 +103,38 @@ def _quick(sums: Expression, numbers: Sequence[Expression | None], divided: Expr
         fits = both(offset > -_MOST_BIAS, offset < _MOST_BIAS)
         steps = where(fits, offset * (1 << _FRACTION), constant(0, "float32")).cast("int32").named("steps")
         fixed, known = fixed + steps, both(known, fits).named("near")
+    fixed = _bent(fixed, scale, given)
     bounds = np.iinfo(zero.dtype)
     rounded = (fixed + (1 << _FRACTION - 1)).named("rounded")
-    base = zero.cast("int32")
-    level = ((rounded >> _FRACTION) + base).named("level")
-    low = base if relu else constant(int(bounds.min), "int32")
-    bounded = where(level > int(bounds.max), constant(int(bounds.max), "int32"),
-                    where(level < low, low, level)).cast(zero.dtype)
+    level = ((rounded >> _FRACTION) + zero.cast("int32")).named("level")
+    if given.get("low") != 0:
+        level = where(level < int(bounds.min), constant(int(bounds.min), "int32"), level).named("raised")
+    bounded = where(level > int(bounds.max), constant(int(bounds.max), "int32"), level).cast(zero.dtype)
     apart = ((rounded + _DOUBT) & ((1 << _FRACTION) - 1)) >= 2 * _DOUBT
     return where(both(known, apart), bounded, divided)      # used once, so that C computes in floats where it must
+
+
+def _bent(fixed: Expression, scale: Expression, given: Mapping[str, float]) -> Expression:
+    """Return steps of levels with the slope below 0 and within the bounds that are ``given``."""
+    if "alpha" in given:
+        fixed = fixed.named("straight")
+        slope = constant(round(given["alpha"] * 2.0**32), "int32")
+        fixed = where(fixed < 0, high(fixed, slope), fixed)
+    for name, beyond in (("low", "less"), ("high", "greater")):
+        if name in given:
+            fixed, bound = fixed.named(f"before_{name}"), _steps(name, given[name], scale).named(f"{name}est")
+            fixed = where(compare(beyond, fixed, bound), bound, fixed)
+    return fixed
+
+
+def _steps(name: str, bound: float, scale: Expression) -> Expression:
+    """Return a bound of floats in steps of levels; far off, those of a number that no level comes near."""
+    if bound == 0:
+        return constant(0, "int32")
+    level = (constant(bound, "float32") / scale).named(f"{name}_level")
+    most = _FAR << _FRACTION
+    below = where(level < float(_FAR), (level * (1 << _FRACTION)).cast("int32"), constant(most, "int32"))
+    return where(level > -float(_FAR), below, constant(-most, "int32"))
 
 
 LEVELS_OF_SUMS = LevelsOfSums()

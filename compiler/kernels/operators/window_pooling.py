@@ -151,8 +151,8 @@ def _norm_step(call: Call, total: Expression, x: Expression) -> Expression:
 
 
 KERNELS = (
-    Pooling("MaxPool", ("float32", "int8", "uint8"), lowest, lambda call, total, x: greatest(total, x),
-            lambda call, total, count: total, limits="float32 int8 uint8; images of 1 to 3 dims; no indices"),
+    Pooling("MaxPool", ("float32", "int8", "uint8", "int32"), lowest, lambda call, total, x: greatest(total, x),
+            lambda call, total, count: total, limits="float32 int8 uint8 int32; images of 1 to 3 dims; no indices"),
     Pooling("AveragePool", FLOAT, lambda dtype: 0, lambda call, total, x: total + x,
             lambda call, total, count: total / count.cast("float32"), exactness="relative 1e-5"),
     Pooling("LpPool", FLOAT, lambda dtype: 0, _norm_step,

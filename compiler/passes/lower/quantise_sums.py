@@ -1,7 +1,8 @@
 """DynamicQuantizeLinear of whole sums, with no floats but those of a few sums.
 
-``f = Relu(Add(Mul(Cast(sums), s), b))`` grows with the sum, channel by channel, if s does not fall below 0. So the
-largest f is that of one of the channels' largest sums, to the bit, and its levels follow from the sums
+``f = Relu(Add(Mul(Cast(sums), s), b))`` grows with the sum, channel by channel, if s does not fall below 0; so it does
+with a Clip or a LeakyRelu. The largest f is then that of one of the channels' largest sums, to the bit, the maximum of
+a window is that of the window's largest sum, and levels follow from the sums
 (`compiler.kernels.levels.levels_of_sums`). The floats go where nothing else reads them.
 """
 
@@ -15,6 +16,8 @@ from tilewright.compiler.graph.integer_operators import QConv
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxCast,
+    OnnxClip,
+    OnnxLeakyRelu,
     OnnxMaxPool,
     OnnxQuantizeLinear,
     OnnxReduction,
@@ -23,12 +26,16 @@ from tilewright.compiler.graph.onnx_operators import (
 )
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.passes.lower.build_core import is_core
+from tilewright.compiler.passes.recognise.sums.nowhere_negative import clip_bounds, is_rectifier
 
 __all__ = ["QuantiseSums"]
 
 _AXES_ARE_AN_INPUT = 18
 _EXTREMES = ("ReduceMax", "ReduceMin")
 _BYTES = ("int8", "uint8")
+_LEAKY, _HALF = 0.01, 0.5
+"""ONNX's slope below 0 where a LeakyRelu states none, and what slopes are below that levels are made of at once."""
+
 _Choice = OnnxMaxPool | OnnxView
 
 
@@ -40,9 +47,15 @@ class _Floats:
     nodes: tuple[Node, ...]
     bits: int
 
-    @property
-    def relu(self) -> bool:
-        return isinstance(self.nodes[-1].operator, OnnxRelu)
+    def function(self, graph: Graph) -> dict[str, float]:
+        """Return what bounds or bends the floats, as attributes of `LevelsOfSums`."""
+        operator = self.nodes[-1].operator
+        if isinstance(operator, OnnxLeakyRelu):
+            return {"alpha": _alpha(operator)}
+        if isinstance(operator, OnnxClip):
+            low, high = clip_bounds(graph, self.nodes[-1]) or (None, None)
+            return {name: bound for name, bound in (("low", low), ("high", high)) if bound is not None}
+        return {"low": 0.0} if isinstance(operator, OnnxRelu) else {}
 
     def other(self, op: str) -> str:
         """Return the other operand of the Mul or Add among the nodes, ``""`` if there is none."""
@@ -63,7 +76,9 @@ class QuantiseSums(Pass):
             floats = _floats(graph, node.inputs[0]) if node.inputs and is_core(node) else None
             if floats is None:
                 continue
-            if isinstance(node.operator, OnnxQuantizeLinear):
+            if isinstance(node.operator, OnnxMaxPool):
+                graph = _pooled(graph, node, floats)
+            elif isinstance(node.operator, OnnxQuantizeLinear):
                 graph = _levels(graph, node, floats)
             elif isinstance(node.operator, OnnxReduction) and node.op in _EXTREMES:
                 graph = _extreme(graph, node, floats)
@@ -71,11 +86,15 @@ class QuantiseSums(Pass):
 
 
 def _floats(graph: Graph, name: str) -> _Floats | None:
-    """Return how a tensor is made of whole sums: by a Cast, a Mul, perhaps an Add, and perhaps a Relu."""
+    """Return how a tensor is made of whole sums: by a Cast, a Mul, perhaps an Add, and perhaps a function that grows.
+
+    The sums may be those of a product or the largest of each window of these.
+    """
     nodes: list[Node] = []
-    wanted = ["Relu", "Add", "Mul", "Cast"]
+    wanted = ["function", "Add", "Mul", "Cast"]
     while (node := graph.producer(name)) is not None and is_core(node):
-        while wanted and wanted[0] != node.op:
+        found = "function" if _is_growing(graph, node) else node.op
+        while wanted and wanted[0] != found:
             if wanted.pop(0) in ("Mul", "Cast"):
                 return None
         if not wanted:
@@ -87,14 +106,37 @@ def _floats(graph: Graph, name: str) -> _Floats | None:
         if len(computed) != 1:
             return None
         name = computed[0]
-    if wanted or node is None or not isinstance(node.operator, QConv) or not node.operator.whole:
+    sums = graph.tensors[name] if name in graph.tensors else None
+    while node is not None and isinstance(node.operator, OnnxMaxPool):
+        node = graph.producer(node.inputs[0])
+    if wanted or node is None or sums is None or not isinstance(node.operator, QConv) or not node.operator.whole:
         return None
-    sums = graph.tensors[name]
     known = sums.shape is not None and all(graph.tensors[each.output].dtype == "float32" for each in nodes)
     if not known or not isinstance(nodes[0].operator, OnnxCast):
         return None
-    found = _Floats(sums, tuple(nodes), _bits(graph, node))
-    return found if _grows(graph, found.other("Mul")) else None
+    floats = _Floats(sums, tuple(nodes), _bits(graph, node))
+    return floats if _grows(graph, floats.other("Mul")) else None
+
+
+def _is_growing(graph: Graph, node: Node) -> bool:
+    """Tell whether a node is a function that grows with its input, or stays, and that levels are made of at once."""
+    operator = node.operator
+    if isinstance(operator, OnnxClip):
+        return clip_bounds(graph, node) is not None
+    return isinstance(operator, OnnxRelu) or (isinstance(operator, OnnxLeakyRelu) and 0 <= _alpha(operator) < _HALF)
+
+
+def _alpha(operator: OnnxLeakyRelu) -> float:
+    return float(operator.attributes.get("alpha", _LEAKY))
+
+
+def _pooled(graph: Graph, node: Node, floats: _Floats) -> Graph:
+    """Take the largest sums of windows, and make floats of these alone, if nothing else reads the others."""
+    shape = _shape(graph, node.output)
+    if shape is None or graph.only_reader(floats.nodes[-1].output) is None or floats.nodes[-1].output in graph.outputs:
+        return graph
+    sums = f"{node.output}:sums"
+    return _remade(graph, node, floats, node.with_(inputs=(floats.sums.name,), output=sums), shape)
 
 
 def _shape(graph: Graph, name: str) -> tuple[int, ...] | None:
@@ -128,7 +170,7 @@ def _levels(graph: Graph, node: Node, floats: _Floats) -> Graph:
             np.prod(_dims(graph, name)) != 1 for name in (scale, zero)):
         return graph
     names = [name for name in (floats.other("Mul"), floats.other("Add")) if name]
-    operator = CoreLevels(attributes={"relu": int(floats.relu), "bits": floats.bits})
+    operator = CoreLevels(attributes={"bits": floats.bits, **floats.function(graph)})
     onnx_nodes = tuple(dict.fromkeys(name for each in (*floats.nodes, node) for name in each.onnx_nodes))
     new = Node(operator, (floats.sums.name, *names, scale, zero), node.output, onnx_nodes, node.reason)
     return _without_floats(graph.replaced((node,), new), floats)
@@ -152,18 +194,29 @@ def _extreme(graph: Graph, node: Node, floats: _Floats) -> Graph:
     if not axes:
         return graph
     few = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
-    names = {floats.sums.name: f"{node.output}:sums"}
     constants = {f"{node.output}:axes": np.array(axes, np.int64)} if graph.opset >= _AXES_ARE_AN_INPUT else {}
     attributes = {} if constants else {"axes": axes}
-    made = [Node(operator.with_attributes(keepdims=1, **attributes), (floats.sums.name, *constants),
-                 names[floats.sums.name], node.onnx_nodes, node.reason)]
-    tensors = [replace(floats.sums, name=made[0].output, shape=few)]
+    each = Node(operator.with_attributes(keepdims=1, **attributes), (floats.sums.name, *constants),
+                f"{node.output}:sums", node.onnx_nodes, node.reason)
+    return _remade(graph.with_constants(constants), node, floats, each, few)
+
+
+def _remade(graph: Graph, node: Node, floats: _Floats, chosen: Node, shape: tuple[int, ...]) -> Graph:
+    """Make floats of the sums of ``shape`` that the node ``chosen`` makes of all; ``node`` is what is wanted of these.
+
+    A node that ``chosen`` stands for goes: its output is the last of the floats.
+    """
+    names = {floats.sums.name: chosen.output}
+    stays = node.op != chosen.op or isinstance(node.operator, OnnxReduction)
+    made, tensors = [chosen], [replace(floats.sums, name=chosen.output, shape=shape)]
     for each in floats.nodes:
-        names[each.output] = f"{node.output}:{each.output}"
+        last = each is floats.nodes[-1] and not stays
+        names[each.output] = node.output if last else f"{node.output}:{each.output}"
         made.append(each.with_(inputs=tuple(names.get(name, name) for name in each.inputs), output=names[each.output]))
-        tensors.append(Tensor(names[each.output], few, "float32"))
-    new = node.with_(inputs=(made[-1].output,))
-    return _without_floats(graph.with_tensors(*tensors).with_constants(constants).replaced((node,), *made, new), floats)
+        tensors.append(graph.tensors[node.output] if last else Tensor(names[each.output], shape, "float32"))
+    if stays:
+        made.append(node.with_(inputs=(made[-1].output,)))
+    return _without_floats(graph.with_tensors(*tensors).replaced((node,), *made), floats)
 
 
 def _without_least(graph: Graph, node: Node) -> Graph | None:
@@ -171,7 +224,7 @@ def _without_least(graph: Graph, node: Node) -> Graph | None:
     reader, source = graph.only_reader(node.output), graph.producer(node.inputs[0])
     while source is not None and isinstance(source.operator, _Choice):
         source = graph.producer(source.inputs[0])
-    if source is None or not isinstance(source.operator, OnnxRelu) or reader is None or reader.op != "Min" \
+    if source is None or not is_rectifier(graph, source) or reader is None or reader.op != "Min" \
             or not _with_zero(graph, reader):
         return None
     zero = np.zeros(_dims(graph, reader.output), np.float32)

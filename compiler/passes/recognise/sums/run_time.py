@@ -26,7 +26,6 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxMatMulInteger,
     OnnxMaxPool,
     OnnxQuantizeLinear,
-    OnnxRelu,
     OnnxSub,
     OnnxTranspose,
     OnnxUnary,
@@ -34,6 +33,7 @@ from tilewright.compiler.graph.onnx_operators import (
 )
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
+from tilewright.compiler.passes.recognise.sums.nowhere_negative import is_rectifier
 
 __all__ = ["SumRunTimeProducts"]
 
@@ -136,7 +136,7 @@ def _is_zero(graph: Graph, name: str, zero: str) -> bool:
     before = graph.producer(source.inputs[0])
     while before is not None and isinstance(before.operator, _Choice):
         before = graph.producer(before.inputs[0])
-    return before is not None and isinstance(before.operator, OnnxRelu)
+    return before is not None and is_rectifier(graph, before)
 
 
 def _is_of_range(graph: Graph, zero: str, x: str) -> bool:

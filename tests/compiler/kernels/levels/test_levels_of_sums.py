@@ -23,32 +23,35 @@ def _drawn(rng, kind, *, biased, bits):
     return [sums, np.array(factor), *([bias] if biased else []), np.array(scale), zero]
 
 
-def _by_floats(arrays, *, relu):
-    """Return ``quantise(relu(sums · factor + bias))`` as ONNX defines its steps, in float32."""
+def _by_floats(arrays, bends):
+    """Return ``quantise(g(sums · factor + bias))`` as ONNX defines its steps, in float32."""
     sums, factor, *bias, scale, zero = arrays
     with np.errstate(all="ignore"):
         real = sums.astype(np.float32) * factor
         for each in bias:
             real = real + each
-        real = np.where(real < 0, np.float32(0), real) if relu else real
+        real = np.where(real < 0, real * np.float32(bends.get("alpha", 1)), real)
+        real = np.maximum(real, np.float32(bends.get("low", -np.inf)))
+        real = np.minimum(real, np.float32(bends.get("high", np.inf)))
         levels = np.rint(real / scale).astype(np.float64) + float(zero)
     bounds = np.iinfo(zero.dtype)
     return np.clip(np.where(np.isnan(levels), bounds.min, levels), bounds.min, bounds.max).astype(zero.dtype)
 
 
-@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("bends", [{}, {"low": 0.0}, {"low": 0.0, "high": 6.0}, {"low": -0.37, "high": 4.0},
+                                   {"alpha": 0.1}], ids=str)
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("kind", [np.uint8, np.int8])
-def test_levels_are_those_of_the_floats(kind, biased, relu):
+def test_levels_are_those_of_the_floats(kind, biased, bends):
     rng = np.random.default_rng(7)
     calls, arrays = [], []
     for _ in range(60):
         bits = int(rng.integers(12, 26))
         arrays.append(_drawn(rng, kind, biased=biased, bits=bits))
-        attributes = {"relu": int(relu), "bits": bits}
+        attributes = {**bends, "bits": bits}
         calls.append(call_of("LevelsOfSums", arrays[-1], _SHAPE, np.dtype(kind).name, attributes))
     for call, given in zip(calls, arrays, strict=True):
-        np.testing.assert_array_equal(run_call(call, given), _by_floats(given, relu=relu))
+        np.testing.assert_array_equal(run_call(call, given), _by_floats(given, bends))
     for call, given, found in zip(calls[:3], arrays[:3], run_c(calls[:3], arrays[:3]), strict=True):
         assert same_bits(found, run_call(call, given))
 
@@ -63,7 +66,7 @@ def test_odd_numbers_are_left_to_the_floats(odd):
     call = call_of("LevelsOfSums", arrays, _SHAPE, "uint8", {"bits": 18})
     (found,) = run_c([call], [arrays])
     assert same_bits(found, run_call(call, arrays))
-    np.testing.assert_array_equal(found.reshape(_SHAPE), _by_floats(arrays, relu=False))
+    np.testing.assert_array_equal(found.reshape(_SHAPE), _by_floats(arrays, {}))
 
 
 def test_few_levels_need_floats():
@@ -71,7 +74,7 @@ def test_few_levels_need_floats():
     given = _drawn(np.random.default_rng(3), np.uint8, biased=False, bits=18)
     names = [variable(name, str(each.dtype)) for name, each in zip(("s", "f", "y", "z"), given, strict=True)]
     values = dict(zip(("s", "f", "y", "z"), given, strict=True))
-    marks = [evaluate(_quick(names[0], (names[1], None, *names[2:]), constant(mark, "uint8"), relu=False, bits=18),
+    marks = [evaluate(_quick(names[0], (names[1], None, *names[2:]), constant(mark, "uint8"), {}, 18),
                       values) for mark in (0, 255)]
     assert np.mean(marks[0] != marks[1]) < .02
 

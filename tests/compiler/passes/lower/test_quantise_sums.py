@@ -15,7 +15,7 @@ from tilewright.compiler.passes.pass_order import compile_network
 _RNG = np.random.default_rng(11)
 
 
-def _chain(path, *, relu=True, biased=True, residual=False, per_channel=False, flat=False, line=False,
+def _chain(path, *, relu=True, bend=None, biased=True, residual=False, per_channel=False, flat=False, line=False,
            pooled=False):
     """Write two convolutions, or products of rows, quantised at run time, perhaps with a sum behind them."""
     weights = [(24, 24) if flat else (8, 8, 3) if line else (8, 8, 3, 3)] * 2
@@ -33,6 +33,12 @@ def _chain(path, *, relu=True, biased=True, residual=False, per_channel=False, f
         if relu:
             nodes.append(helper.make_node("Relu", [name], [f"r{place}"]))
             name = f"r{place}"
+        if bend:
+            op, numbers = bend
+            inputs = [f"k{place}{each}" for each in range(len(numbers))] if op == "Clip" else []
+            constants |= dict(zip(inputs, numbers, strict=False))
+            nodes.append(helper.make_node(op, [name, *inputs], [f"e{place}"], **({} if inputs else numbers)))
+            name = f"e{place}"
         if pooled:
             nodes.append(helper.make_node("MaxPool", [name], [f"p{place}"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]))
             name = f"p{place}"
@@ -47,7 +53,10 @@ def _chain(path, *, relu=True, biased=True, residual=False, per_channel=False, f
 
 
 @pytest.mark.parametrize("given", [{}, {"relu": False}, {"biased": False}, {"per_channel": True}, {"line": True},
-                                   {"flat": True}, {"flat": True, "relu": False}], ids=str)
+                                   {"flat": True}, {"flat": True, "relu": False},
+                                   {"relu": False, "bend": ("Clip", (0, 6))},
+                                   {"relu": False, "bend": ("Clip", (-1, 2))},
+                                   {"relu": False, "bend": ("LeakyRelu", {"alpha": .1})}], ids=str)
 def test_levels_and_ranges_follow_from_sums(given, tmp_path):
     network = assert_layers(_chain(tmp_path, **given), rtol=1e-6)
     core = [layer for layer in network.layers if isinstance(layer, CoreLayer)]
@@ -71,7 +80,17 @@ def test_a_factor_of_unknown_sign_keeps_its_floats(tmp_path):
     assert "LevelsOfSums" not in [layer.op for layer in layers if isinstance(layer, CoreLayer)]
 
 
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_the_largest_of_a_window_is_that_of_its_sums(per_channel, tmp_path):
+    network = assert_layers(_chain(tmp_path, pooled=True, per_channel=per_channel), rtol=1e-6)
+    core = [layer for layer in network.layers if isinstance(layer, CoreLayer)]
+    pools = [layer for layer in core if layer.op == "MaxPool"]
+    assert {network.tensors[layer.inputs[0]].dtype for layer in pools} == {"int32"}
+    assert sum(layer.op == "LevelsOfSums" for layer in core) == 1
+
+
 def test_the_least_of_what_is_nowhere_below_0_is_not_looked_for(tmp_path):
     network = assert_layers(_chain(tmp_path, pooled=True), rtol=1e-6)
     counts = Counter(layer.op for layer in network.layers if isinstance(layer, CoreLayer))
-    assert (counts["ReduceMin"], counts["ReduceMax"]) == (1, 2)     # of the input; of the input and what is pooled
+    # Of the input; of that, of pooled sums, and of the channels' floats.
+    assert (counts["ReduceMin"], counts["ReduceMax"]) == (1, 3)
