@@ -94,19 +94,30 @@ def largest_along(graph: Graph, node: Node) -> Graph | None:
         kernel = (1, shape[1]) if axes == {1} else (1, shape[2])
         if axes == {1}:
             x = parts.transposed(x, (0, 3, 1, 2))
-    elif len(shape) == _IMAGE_RANK and axes == {1}:
+    elif len(shape) == _IMAGE_RANK and 1 in axes:
         # The channels of a pixel are the pixels of a row.
-        x = parts.reshaped(parts.transposed(x, (0, 2, 3, 1)), (1, 1, shape[2] * shape[3], shape[1]))
+        if len(axes) > 1:
+            x = _pooled_by(parts, x, _kernel(shape, axes))
+            x = parts.rounded(x, source.inputs[1:], source.inputs[0])
+        height, width = (parts.graph.tensors[x].shape or ())[2:]
+        x = parts.reshaped(parts.transposed(x, (0, 2, 3, 1)), (1, 1, height * width, shape[1]))
         kernel = (1, shape[1])
-    elif len(shape) == _IMAGE_RANK and axes <= {2, 3}:
-        kernel = (shape[2] if 2 in axes else 1, shape[3] if 3 in axes else 1)
+    elif len(shape) == _IMAGE_RANK:
+        kernel = _kernel(shape, axes)
     else:
         return None
-    size = parts.graph.tensors[x].shape or ()
-    pooled_shape = (*size[:2], *(extent // each for extent, each in zip(size[2:], kernel, strict=True)))
-    pooled = parts.add(OnnxMaxPool({"kernel_shape": kernel, "strides": kernel}), (x,), pooled_shape)
-    pooled = parts.rounded(pooled, source.inputs[1:], source.inputs[0])
+    pooled = parts.rounded(_pooled_by(parts, x, kernel), source.inputs[1:], source.inputs[0])
     restored(parts, pooled, graph.tensors[node.output].shape, shape, axes, keep=bool(node.operator.keepdims))
     return parts.finished()
 
 
+def _kernel(shape: tuple[int, ...], axes: frozenset[int] | set[int]) -> tuple[int, int]:
+    """Return the window that is all of an image's height, or width, where that is among ``axes``."""
+    return shape[2] if 2 in axes else 1, shape[3] if 3 in axes else 1
+
+
+def _pooled_by(parts: Replacement, x: str, kernel: tuple[int, int]) -> str:
+    """Add the max pooling of windows that do not overlap."""
+    size = parts.graph.tensors[x].shape or ()
+    shape = (*size[:2], *(extent // each for extent, each in zip(size[2:], kernel, strict=True)))
+    return parts.add(OnnxMaxPool({"kernel_shape": kernel, "strides": kernel}), (x,), shape)

@@ -1,7 +1,8 @@
 """Operators between quantised tensors that the datapath lacks become those that it has, with the same result.
 
 Maxima of tensors, and along axes, are max pooling; mirrored and repeated pads, and nearest pixels, are Gathers; means
-of rows are means of images; squares are products; products of many matrices are grouped convolutions. What they move
+of rows are means of images; squares are products; products of many matrices are grouped convolutions; channels
+that come last are rows. What they move
 on the way, later passes make a matter of addresses.
 """
 
@@ -23,6 +24,7 @@ from tilewright.compiler.graph.onnx_operators import (
 )
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.passes.recognise.equivalents.batched_products import product_of_each
+from tilewright.compiler.passes.recognise.equivalents.flat_rows import normalised_as_rows
 from tilewright.compiler.passes.recognise.equivalents.maxima import largest_along, largest_of
 from tilewright.compiler.passes.recognise.equivalents.means import mean_of_image, mean_of_mean
 from tilewright.compiler.passes.recognise.equivalents.nearest import nearest_by_gathers
@@ -38,7 +40,7 @@ _RULES: tuple[tuple[type[OnnxOperator], _Rule], ...] = (
     (OnnxMax, largest_of), (OnnxReduceMax, largest_along), (OnnxPad, padded_by_gathers), (OnnxPad, cropped),
     (OnnxResize, nearest_by_gathers), (OnnxPRelu, with_one_slope), (OnnxReduceMean, mean_of_mean),
     (OnnxReduceMean, mean_of_image), (OnnxReduceSum, mean_of_image), (OnnxPow, squared),
-    (OnnxMatMul, product_of_each))
+    (OnnxMatMul, product_of_each), (OnnxOperator, normalised_as_rows))
 
 
 class UseEquivalents(Pass):

@@ -44,7 +44,8 @@ def test_the_largest_of_an_image_and_a_vector_is_the_cores():
 
 
 @pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
-@pytest.mark.parametrize(("axes", "keep"), [((2, 3), 1), ((2, 3), 0), ((1,), 1), ((1,), 0), ((2,), 1), ((3,), 0)])
+@pytest.mark.parametrize(("axes", "keep"), [((2, 3), 1), ((2, 3), 0), ((1,), 1), ((1,), 0), ((2,), 1), ((1, 3), 0),
+                                           ((1, 2, 3), 1)])
 @pytest.mark.parametrize("scale", [1.0, 0.8])
 def test_the_largest_along_axes_is_pooled(axes, keep, scale, dtype, zero_point):
     model = ModelBuilder("qdq", seed=5, dtype=dtype, zero_point=zero_point)
