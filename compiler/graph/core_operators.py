@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from tilewright.compiler.graph.onnx_operators import OnnxOperator
 
 __all__ = [
-    "CoreChain", "CoreHalves", "CoreLevels", "CoreLogSoftmax", "CoreLookUp", "CoreNormalisation", "CoreOperator",
-    "CoreResponse", "CoreSoftmax",
+    "CoreChain", "CoreHalves", "CoreLeast", "CoreLevels", "CoreLogSoftmax", "CoreLookUp", "CoreNormalisation",
+    "CoreOperator", "CoreResponse", "CoreSoftmax",
 ]
 
 
@@ -36,6 +36,13 @@ class CoreLevels(CoreOperator):
     """Levels, by a scale of run time, of whole sums times a factor, perhaps with a bias and a Relu."""
 
     op_type: str = "LevelsOfSums"
+
+
+@dataclass(frozen=True)
+class CoreLeast(CoreOperator):
+    """The least HardSwish of whole sums times a factor, perhaps with a bias; 0 if none is below that."""
+
+    op_type: str = "LeastOfSums"
 
 
 @dataclass(frozen=True)

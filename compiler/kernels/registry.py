@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from tilewright.compiler.kernels.language.kernel import Kernel
 from tilewright.compiler.kernels.levels.chain import StepChain
 from tilewright.compiler.kernels.levels.halves_of_levels import HALVES_OF_LEVELS
+from tilewright.compiler.kernels.levels.least_of_sums import LEAST_OF_SUMS
 from tilewright.compiler.kernels.levels.levels_of_sums import LEVELS_OF_SUMS
 from tilewright.compiler.kernels.levels.look_up import LOOK_UP
 from tilewright.compiler.kernels.levels.normalisation_of_levels import NORMALISATION_OF_LEVELS
@@ -36,4 +37,4 @@ _FAMILIES: tuple[tuple[Kernel, ...], ...] = (
 KERNELS: Mapping[str, Kernel] = {kernel.op: kernel for family in _FAMILIES for kernel in family}
 CORE_KERNELS: Mapping[str, Kernel] = {**KERNELS, **{kernel.op: kernel for kernel in (
     LOOK_UP, PAIR_LOOK_UP, SOFTMAX_OF_LEVELS, LOG_SOFTMAX_OF_LEVELS, RESPONSE_OF_LEVELS,
-    NORMALISATION_OF_LEVELS, HALVES_OF_LEVELS, LEVELS_OF_SUMS, StepChain(KERNELS))}}
+    NORMALISATION_OF_LEVELS, HALVES_OF_LEVELS, LEAST_OF_SUMS, LEVELS_OF_SUMS, StepChain(KERNELS))}}

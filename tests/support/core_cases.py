@@ -59,6 +59,7 @@ CASES: Sequence[Case] = (
     Case("ConvTranspose", ("x", "wt"), (1, 3, 5, 7)),
     Case("ConvInteger", ("q", "wq"), (1, 2, 2, 4), "int32"),
     Case("LevelsOfSums", ("sums", "scale", "bias4", "big", "zero8"), X, "uint8", {"bits": 13, "low": 0.0}),
+    Case("LeastOfSums", ("sums", "scale", "bias4"), (1, 1, 1, 1)),
     Case("HalvesOfLevels", ("levels", "zero8"), (1, 8, 4, 6), "int8", {"group": 2}),
     Case("Chain", ("x", "y"), attrs={"steps": [["Add", [0, 1], []], ["Relu", [-1], []], ["Cast", [-1], ["to", 1]]]}),
     Case("QLinearConv", ("q", "scale", "zero", "wq", "scale", "zero", "big", "zero"), (1, 2, 2, 4), "int8"),

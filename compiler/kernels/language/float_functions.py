@@ -27,7 +27,7 @@ from tilewright.compiler.kernels.language.expression import (
 )
 from tilewright.compiler.kernels.language.fixed_point import exp, log, rint
 
-__all__ = ["DIVIDED_LEVELS", "INFINITY", "ceil", "clipped", "erf", "exp", "floor", "leaky", "level_int8",
+__all__ = ["DIVIDED_LEVELS", "INFINITY", "ceil", "clipped", "erf", "exp", "floor", "hard_swish", "leaky", "level_int8",
            "level_uint8", "log", "log1p", "polynomial", "power", "rint", "round_to_integer", "saturate", "sigmoid",
            "softplus", "tanh", "to_int32", "to_int64"]
 
@@ -192,6 +192,13 @@ def clipped(x: Expression, low: Expression, high: Expression) -> Expression:
     """x, at least low and then at most high: a function, so that x is computed where it is needed alone."""
     raised = where(x < low, low, x).named("raised")
     return where(raised > high, high, raised)
+
+
+@function("float32")
+def hard_swish(x: Expression) -> Expression:
+    """Product of x and min(max(x / 6 + 1/2, 0), 1): a function for the same reason."""
+    line = (x * (1 / 6) + 0.5).named("line")
+    return x * where(line < 0, constant(0, "float32"), where(line > 1, constant(1, "float32"), line))
 
 
 @function("float32")

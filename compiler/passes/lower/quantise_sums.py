@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.compiler.graph.core_operators import CoreLevels
+from tilewright.compiler.graph.core_operators import CoreLeast, CoreLevels
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_operators import QConv
 from tilewright.compiler.graph.node import Node
@@ -47,9 +47,16 @@ class _Floats:
     nodes: tuple[Node, ...]
     bits: int
 
+    @property
+    def bends(self) -> bool:
+        """Whether a HardSwish is the last, which falls before it grows."""
+        return self.nodes[-1].op == "HardSwish"
+
     def function(self, graph: Graph) -> dict[str, float]:
         """Return what bounds or bends the floats, as attributes of `LevelsOfSums`."""
         operator = self.nodes[-1].operator
+        if self.bends:
+            return {"hard_swish": 1}
         if isinstance(operator, OnnxLeakyRelu):
             return {"alpha": _alpha(operator)}
         if isinstance(operator, OnnxClip):
@@ -93,7 +100,7 @@ def _floats(graph: Graph, name: str) -> _Floats | None:
     nodes: list[Node] = []
     wanted = ["function", "Add", "Mul", "Cast"]
     while (node := graph.producer(name)) is not None and is_core(node):
-        found = "function" if _is_growing(graph, node) else node.op
+        found = "function" if _is_growing(graph, node) or node.op == "HardSwish" else node.op
         while wanted and wanted[0] != found:
             if wanted.pop(0) in ("Mul", "Cast"):
                 return None
@@ -133,7 +140,8 @@ def _alpha(operator: OnnxLeakyRelu) -> float:
 def _pooled(graph: Graph, node: Node, floats: _Floats) -> Graph:
     """Take the largest sums of windows, and make floats of these alone, if nothing else reads the others."""
     shape = _shape(graph, node.output)
-    if shape is None or graph.only_reader(floats.nodes[-1].output) is None or floats.nodes[-1].output in graph.outputs:
+    last = floats.nodes[-1].output
+    if shape is None or floats.bends or graph.only_reader(last) is None or last in graph.outputs:
         return graph
     sums = f"{node.output}:sums"
     return _remade(graph, node, floats, node.with_(inputs=(floats.sums.name,), output=sums), shape)
@@ -191,6 +199,14 @@ def _extreme(graph: Graph, node: Node, floats: _Floats) -> Graph:
         return graph
     channel = 1 if len(shape) == 4 else len(shape) - 1
     axes = tuple(axis for axis in range(len(shape)) if axis != channel and shape[axis] > 1)
+    if floats.bends:
+        reader = graph.only_reader(node.output)
+        if reader is None or reader.op != node.op.removeprefix("Reduce") or not _with_zero(graph, reader):
+            return graph
+        if node.op == "ReduceMin":
+            given = [name for name in (floats.other("Mul"), floats.other("Add")) if name]
+            least = Node(CoreLeast(), (floats.sums.name, *given), node.output, node.onnx_nodes, node.reason)
+            return _without_floats(graph.replaced((node,), least), floats)
     if not axes:
         return graph
     few = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))

@@ -1,5 +1,7 @@
 """Levels of whole sums by a scale of run time: in integers the floats' own, in NumPy and in C; others are refused."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,8 @@ def _by_floats(arrays, bends):
         real = sums.astype(np.float32) * factor
         for each in bias:
             real = real + each
+        if "hard_swish" in bends:
+            real = real * np.clip(real * np.float32(1 / 6) + np.float32(.5), np.float32(0), np.float32(1))
         real = np.where(real < 0, real * np.float32(bends.get("alpha", 1)), real)
         real = np.maximum(real, np.float32(bends.get("low", -np.inf)))
         real = np.minimum(real, np.float32(bends.get("high", np.inf)))
@@ -38,22 +42,43 @@ def _by_floats(arrays, bends):
     return np.clip(np.where(np.isnan(levels), bounds.min, levels), bounds.min, bounds.max).astype(zero.dtype)
 
 
-@pytest.mark.parametrize("bends", [{}, {"low": 0.0}, {"low": 0.0, "high": 6.0}, {"low": -0.37, "high": 4.0},
-                                   {"alpha": 0.1}], ids=str)
+_BENDS = [{}, {"low": 0.0}, {"low": 0.0, "high": 6.0}, {"low": -0.37, "high": 4.0}, {"alpha": 0.1}, {"hard_swish": 1}]
+
+
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("kind", [np.uint8, np.int8])
-def test_levels_are_those_of_the_floats(kind, biased, bends):
+def test_levels_are_those_of_the_floats(kind, biased):
     rng = np.random.default_rng(7)
     calls, arrays = [], []
-    for _ in range(60):
-        bits = int(rng.integers(12, 26))
+    for place in range(90):
+        bits, bends = int(rng.integers(12, 26)), _BENDS[place % len(_BENDS)]
         arrays.append(_drawn(rng, kind, biased=biased, bits=bits))
-        attributes = {**bends, "bits": bits}
-        calls.append(call_of("LevelsOfSums", arrays[-1], _SHAPE, np.dtype(kind).name, attributes))
-    for call, given in zip(calls, arrays, strict=True):
-        np.testing.assert_array_equal(run_call(call, given), _by_floats(given, bends))
-    for call, given, found in zip(calls[:3], arrays[:3], run_c(calls[:3], arrays[:3]), strict=True):
+        calls.append(call_of("LevelsOfSums", arrays[-1], _SHAPE, np.dtype(kind).name, {**bends, "bits": bits}))
+        np.testing.assert_array_equal(run_call(calls[-1], arrays[-1]), _by_floats(arrays[-1], bends))
+    few = slice(len(_BENDS))
+    for call, given, found in zip(calls[few], arrays[few], run_c(calls[few], arrays[few]), strict=True):
         assert same_bits(found, run_call(call, given))
+
+
+def test_hard_swish_next_to_its_bends():
+    """Levels and the least value, of x of channels around any number, as of the floats."""
+    rng, calls, arrays, wanted = np.random.default_rng(5), [], [], []
+    factor = np.array(0.0013, np.float32)
+    for middle, spread in itertools.product((0, -1.5, -2.95, -8, 40), (0.02, 1.5, 8)):
+        bias = (rng.normal(size=(1, 6, 1, 1)) * 2).astype(np.float32)
+        sums = np.rint((middle + rng.normal(size=(1, 6, 40, 40)) * spread - bias) / factor).astype(np.int32)
+        real = sums.astype(np.float32) * factor + bias
+        real = real * np.clip(real * np.float32(1 / 6) + np.float32(.5), np.float32(0), np.float32(1))
+        least = np.minimum(real, 0).min() + np.float32(0)
+        scale = np.array((np.maximum(real, 0).max() - least) / np.float32(255) or 1, np.float32)
+        zero = np.array(np.clip(np.rint(-least / scale), 0, 255), np.uint8)
+        arrays += [[sums, factor, bias, scale, zero], [sums, factor, bias]]
+        calls += [call_of("LevelsOfSums", arrays[-2], sums.shape, "uint8", {"bits": 17, "hard_swish": 1}),
+                  call_of("LeastOfSums", arrays[-1], (1, 1, 1, 1), "float32")]
+        wanted += [_by_floats(arrays[-2], {"hard_swish": 1}), np.array(least, np.float32).reshape(1, 1, 1, 1)]
+    for call, given, found, floats in zip(calls, arrays, run_c(calls, arrays), wanted, strict=True):
+        assert same_bits(found, run_call(call, given))
+        np.testing.assert_array_equal(found, floats)
 
 
 @pytest.mark.parametrize("odd", [{"scale": 0}, {"scale": np.inf}, {"factor": -0.01}, {"bias": 1e9}, {"factor": 1e30}])

@@ -56,14 +56,16 @@ def _chain(path, *, relu=True, bend=None, biased=True, residual=False, per_chann
                                    {"flat": True}, {"flat": True, "relu": False},
                                    {"relu": False, "bend": ("Clip", (0, 6))},
                                    {"relu": False, "bend": ("Clip", (-1, 2))},
-                                   {"relu": False, "bend": ("LeakyRelu", {"alpha": .1})}], ids=str)
+                                   {"relu": False, "bend": ("LeakyRelu", {"alpha": .1})},
+                                   {"relu": False, "bend": ("HardSwish", {}), "line": True}], ids=str)
 def test_levels_and_ranges_follow_from_sums(given, tmp_path):
     network = assert_layers(_chain(tmp_path, **given), rtol=1e-6)
     core = [layer for layer in network.layers if isinstance(layer, CoreLayer)]
     counts = Counter(layer.op for layer in core)
     assert (counts["LevelsOfSums"], counts["QuantizeLinear"], counts["Chain"]) == (1, 1, 1)     # the input; the output
     sums = next(layer for layer in core if layer.op == "LevelsOfSums").inputs[0]
-    assert {layer.op for layer in core if sums in layer.inputs} <= {"LevelsOfSums", "ReduceMax", "ReduceMin"}
+    assert {layer.op for layer in core if sums in layer.inputs} <= {
+        "LevelsOfSums", "LeastOfSums", "ReduceMax", "ReduceMin"}
 
 
 def test_floats_that_something_else_reads_stay(tmp_path):
