@@ -55,6 +55,9 @@ the upper word of their product is shifted right."""
 _CYCLES = 36
 """Of a level besides its loop and accesses, measured in RTL: product, shift, sum, bounds."""
 
+_GATED_CYCLES = 40
+"""What a HardSwish adds to it, measured in RTL."""
+
 
 class LevelsOfSums(Elementwise):
     """Inputs: int32 sums, their float32 factor, perhaps a float32 bias, the levels' scale and zero point.
@@ -90,7 +93,9 @@ class LevelsOfSums(Elementwise):
         return _quick(sums, (factor, bias[0] if bias else None, scale, zero), divided, given, bits)
 
     def formula_cycles(self, call: Call, part: Expression) -> float:
-        return _CYCLES if any(node.op == "call" for node in nodes(part)) else super().formula_cycles(call, part)
+        if not any(node.op == "call" for node in nodes(part)):
+            return super().formula_cycles(call, part)
+        return _CYCLES + (_GATED_CYCLES if "hard_swish" in call.attrs else 0)
 
 
 def _quick(sums: Expression, numbers: Sequence[Expression | None], divided: Expression, given: Mapping[str, float],
