@@ -55,12 +55,19 @@ class Edit:
                attributes: Mapping[str, Any] | None = None, *, after: bool = False,
                like: str | None = None) -> ir.Value:
         """Add a node with one output beside ``place``, named after ``like``, and return its output."""
-        node = ir.node(op, list(inputs), dict(attributes or {}), num_outputs=1)
+        return self.insert_several(place, op, inputs, 1, attributes, after=after, like=like)[0]
+
+    def insert_several(self, place: ir.Node, op: str, inputs: Sequence[ir.Value | None], count: int,
+                       attributes: Mapping[str, Any] | None = None, *, after: bool = False,
+                       like: str | None = None) -> Sequence[ir.Value]:
+        """Add a node with ``count`` outputs in the same way, and return these."""
+        node = ir.node(op, list(inputs), dict(attributes or {}), num_outputs=count)
         base = like or place.name or place.outputs[0].name
         node.name = _unused(f"{base}:{op}", self._nodes)
-        node.outputs[0].name = self.name(f"{base}:{op}")
+        for output in node.outputs:
+            output.name = self.name(f"{base}:{op}")
         (self.graph.insert_after if after else self.graph.insert_before)(place, node)
-        return node.outputs[0]
+        return node.outputs
 
     def quantised(self, value: ir.Value, like: ir.Node, place: ir.Node, *, after: bool = False) -> ir.Value:
         """Add a Q and a DQ of ``value``, with the parameters of the Q or DQ ``like``, and return the DQ's output."""

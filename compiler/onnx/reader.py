@@ -147,9 +147,10 @@ def read_model(model: str | Path | bytes) -> onnx.ModelProto:
     if halves := widen(proto):
         add_note(proto, f"computed in float32, not {' and '.join(sorted(halves))} as in the file")
     proto = with_kernels(with_gelu(proto))
-    if any(node.op_type == "DynamicQuantizeLinear" for node in proto.graph.node):
-        add_note(proto, DYNAMIC_NOTE)
-    return _normal(proto)
+    made = _normal(proto)
+    if any(node.op_type == "DynamicQuantizeLinear" for node in made.graph.node):
+        add_note(made, DYNAMIC_NOTE)
+    return made
 
 
 def _normal(proto: onnx.ModelProto) -> onnx.ModelProto:

@@ -1,9 +1,10 @@
 """Operators in which ONNX Runtime's optimiser has joined several are those again.
 
-Source: ContribOperators.md of ONNX Runtime: FusedConv, FusedGemm, FusedMatMul, BiasGelu and FastGelu.
+Source: ContribOperators.md of ONNX Runtime: FusedConv, FusedGemm, FusedMatMul, BiasGelu, FastGelu,
+SkipLayerNormalization, DynamicQuantizeMatMul and MatMulIntegerToFloat.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -21,7 +22,11 @@ _DOMAIN = "com.microsoft"
 _OF_ACTIVATION = ("activation", "activation_params", "activation_alpha", "activation_beta", "activation_gamma")
 _PARAMETERS = {"LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta")}
 _TURNS, _TURNED_BATCHES = ("transA", "transB"), ("transBatchA", "transBatchB")
-_GELU_OPSET, _BOUNDS_ARE_INPUTS = 20, 11
+_GELU_OPSET, _BOUNDS_ARE_INPUTS, _NORMALISATION_OPSET = 20, 11, 17
+_SKIP_EPSILON = 1e-12
+_SUM = 3
+"""Which of the results of a SkipLayerNormalization is the sum that it normalises."""
+
 _TANH_FACTOR, _TANH_CUBE = 0.7978845608028654, 0.044715
 """sqrt(2 / pi), and the factor of the cube beside it, of the approximation of a Gelu by a Tanh."""
 
@@ -107,13 +112,56 @@ def _fast_gelu(edit: Edit, node: ir.Node) -> ir.Value | None:
     return of("Mul", of("Mul", x, of("Add", bent, _number(edit, node, 1.0))), _number(edit, node, 0.5))
 
 
+def _skip_normalisation(edit: Edit, node: ir.Node) -> ir.Value | None:
+    """Return a SkipLayerNormalization as its sums and a LayerNormalization; None if a mean or deviation is read."""
+    x, skip, gain, *others = node.inputs
+    given = list(node.outputs)
+    kept = {*edit.graph.outputs}
+    if edit.opset < _NORMALISATION_OPSET or any(each.uses() or each in kept for each in given[1:_SUM]):
+        return None
+    total = edit.insert(node, "Add", [x, skip])
+    if len(others) > 1 and others[1] is not None:
+        total = edit.insert(node, "Add", [total, others[1]])
+    total.type = ir.TensorType(ir.DataType.FLOAT)
+    if len(given) > _SUM:
+        edit.redirect(given[_SUM], total)
+        edit.hand_on(given[_SUM], total)
+    return edit.insert(node, "LayerNormalization", [total, gain, *others[:1]],
+                       {"axis": -1, "epsilon": float(attribute(node, "epsilon", _SKIP_EPSILON))})
+
+
+def _integer_product(edit: Edit, node: ir.Node) -> ir.Value | None:
+    """Return a MatMulIntegerToFloat as the sums of its MatMulInteger, times both scales, plus the bias."""
+    a, b, a_scale, b_scale, *others = node.inputs
+    return _scaled_sums(edit, node, (a, b, *others[:2]), (a_scale, b_scale), others[2:])
+
+
+def _dynamic_product(edit: Edit, node: ir.Node) -> ir.Value | None:
+    """Return a DynamicQuantizeMatMul as such a product of what a DynamicQuantizeLinear makes of its first input."""
+    a, b, b_scale, *others = node.inputs
+    levels, scale, zero = edit.insert_several(node, "DynamicQuantizeLinear", [a], 3)
+    for value, kind in ((levels, ir.DataType.UINT8), (scale, ir.DataType.FLOAT), (zero, ir.DataType.UINT8)):
+        value.type = ir.TensorType(kind)
+    return _scaled_sums(edit, node, (levels, b, zero, *others[:1]), (scale, b_scale), others[1:])
+
+
+def _scaled_sums(edit: Edit, node: ir.Node, operands: Sequence[ir.Value | None], scales: Sequence[ir.Value | None],
+                 bias: Sequence[ir.Value | None]) -> ir.Value:
+    sums = edit.insert(node, "MatMulInteger", operands)
+    real = edit.insert(node, "Cast", [sums], {"to": ir.DataType.FLOAT.value})
+    value = edit.insert(node, "Mul", [real, edit.insert(node, "Mul", scales)])
+    return edit.insert(node, "Add", [value, bias[0]]) if bias and bias[0] is not None else value
+
+
 def _number(edit: Edit, node: ir.Node, value: float) -> ir.Value:
     return edit.constant(np.array(value, np.float32), f"{node.outputs[0].name}:number")
 
 
 _FORMS: dict[str, Callable[[Edit, ir.Node], ir.Value | None]] = {
     "FusedConv": _product, "FusedGemm": _product, "FusedMatMul": _matrices, "BiasGelu": _bias_gelu,
-    "FastGelu": _fast_gelu}
+    "FastGelu": _fast_gelu, "SkipLayerNormalization": _skip_normalisation, "DynamicQuantizeMatMul": _dynamic_product,
+    "MatMulIntegerToFloat": _integer_product}
 
-FUSED = Rule("fused", "FusedConv, FusedGemm, FusedMatMul, BiasGelu and FastGelu are the operators that they join",
+FUSED = Rule("fused", "FusedConv, FusedGemm, FusedMatMul, BiasGelu, FastGelu, SkipLayerNormalization, "
+             "DynamicQuantizeMatMul and MatMulIntegerToFloat are the operators that they join",
              "that is their definition (ContribOperators.md of ONNX Runtime)", _apply)

@@ -59,7 +59,8 @@ _UNPACKED = (ir.DataType.FLOAT, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType
 _SMALL = 2**12
 
 _MOST_ROUNDS = 64
-_OTHER_FORMS = ("Attention", "BiasGelu", "Einsum", "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul")
+_OTHER_FORMS = ("Attention", "BiasGelu", "DynamicQuantizeMatMul", "Einsum", "FastGelu", "FusedConv", "FusedGemm",
+                "FusedMatMul", "MatMulIntegerToFloat", "SkipLayerNormalization")
 _QUANTISED = ("QuantizeLinear", "DequantizeLinear", "Round")
 
 
