@@ -1,6 +1,7 @@
 """What layers of the datapath stand for a group of operators of the host core, and the ends of such a group."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,15 +19,17 @@ class WordGroup:
     """Layers of the host core, by number, that layers of the datapath stand for; none if ``reason`` says why not.
 
     ``sources`` and ``target`` are the quantised tensors that it reads and writes. Its layers name these, its ``parts``
-    and its ``inner`` tensors, all as one of words or of bytes.
+    and its ``inner`` tensors, all as one of words or of bytes. A layer of the host core among them reads and writes
+    planes, and ``constants``.
     """
 
     members: tuple[int, ...]
     sources: tuple[str, ...]
     target: str
-    layers: tuple[Layer, ...] = ()
+    layers: tuple[Layer | CoreLayer, ...] = ()
     parts: tuple[WordPart, ...] = ()
     inner: tuple[TensorInfo, ...] = ()
+    constants: Mapping[str, np.ndarray] = field(default_factory=dict)
     reason: str = ""
 
 

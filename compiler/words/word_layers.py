@@ -25,6 +25,7 @@ from tilewright.compiler.network.layers import (
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.plan.alike_layers import plan_once
+from tilewright.compiler.words.word_functions import function_at
 from tilewright.compiler.words.word_graph import VIEWS, WordGraph
 from tilewright.compiler.words.word_group import WordGroup
 from tilewright.compiler.words.word_groups import group_at
@@ -46,7 +47,7 @@ def with_word_layers(network: Network, machine: Machine, options: Options) -> Ne
             info.images > 1 for info in network.tensors.values()):
         return network
     graph = WordGraph(network)
-    groups = [group for index in range(len(network.layers)) if (group := group_at(graph, index)) is not None]
+    groups = _groups_of(graph)
     if not machine.wide_words:
         reasons = {group.members[0]: NO_WORDS for group in groups if group.layers}
         return replace(network, layers=tuple(replace(layer, reason=reasons[index]) if index in reasons and isinstance(
@@ -56,10 +57,23 @@ def with_word_layers(network: Network, machine: Machine, options: Options) -> Ne
     return _Rewrite(graph, {group.members[-1]: group for group in chosen}, reasons).network()
 
 
+def _groups_of(graph: WordGraph) -> list[WordGroup]:
+    """Return the groups of a network; those of the datapath first, where there is a choice."""
+    found = [group_at(graph, index) for index in range(len(graph.layers))]
+    for index, group in enumerate(found):
+        if group is None or not group.layers:
+            found[index] = function_at(graph, index) or group
+    # A function may reach over results of other groups, which nothing else needs then.
+    within = {number for group in found if group is not None and group.constants for number in group.members[:-1]}
+    return [group for group in found if group is not None and group.members[-1] not in within]
+
+
 def _fits(group: WordGroup, network: Network, machine: Machine, options: Options) -> bool:
     """Tell whether some tile of each layer of a group fits the machine."""
     tensors = {**network.tensors, **{info.name: info for info in group.inner}}
     for layer in group.layers:
+        if isinstance(layer, CoreLayer):
+            continue
         planned, infos = _with_planes(layer, tensors, {part.name: part for part in group.parts})
         tensors |= infos
         try:
@@ -91,6 +105,14 @@ def _with_planes(layer: Layer, tensors: Mapping[str, TensorInfo],
         added = replace(added, upper=upper, lower=lower)
     return replace(layer, input=source, output=target, words=WordPlanes(
         lower_input=lower_source, lower_output=lower_target, addend=added)), infos
+
+
+def _call_of_planes(layer: CoreLayer, tensors: Mapping[str, TensorInfo]) -> tuple[CoreLayer, dict[str, TensorInfo]]:
+    """Return a layer of the host core on planes of tensors of words, and these tensors."""
+    infos = {each.name: each for name in (layer.inputs[0], layer.output)
+             for each in plane_tensors(replace(tensors[name], name=planes_name(name)))}
+    return replace(layer, inputs=(planes_name(layer.inputs[0]), *layer.inputs[1:]),
+                   output=planes_name(layer.output)), infos
 
 
 def planes_name(name: str) -> str:
@@ -139,11 +161,16 @@ class _Rewrite:
         self.tensors |= {info.name: info for info in group.inner}
         parts = {part.name: replace(part, parent=self.aliases.get(part.parent, part.parent)) for part in group.parts}
         for layer in group.layers:
-            made, infos = _with_planes(self._renamed(layer), self.tensors, parts)
+            made, infos = (_call_of_planes(self._called(layer), self.tensors) if isinstance(layer, CoreLayer)
+                           else _with_planes(self._renamed(layer), self.tensors, parts))
             self.tensors |= {name: info for name, info in infos.items() if name not in self.tensors}
             yield made
         if group.target in natural and self.tensors[group.target].dtype in WORDS:
             yield from self._joined(group.target)
+
+    def _called(self, layer: CoreLayer) -> CoreLayer:
+        """Return the same of one of the host core."""
+        return replace(layer, inputs=tuple(self.aliases.get(name, name) for name in layer.inputs))
 
     def _renamed(self, layer: Layer) -> Layer:
         """Return a layer that reads what lies as its inputs, where these are names of it."""
@@ -282,7 +309,9 @@ class _Rewrite:
             info.name for info in (*inputs, *outputs)}
         used |= {place.parent for name in used
                  if name in self.tensors and (place := self.tensors[name].place) is not None}
+        constants = {name: value for group in self.groups.values() for name, value in group.constants.items()}
         return replace(self.graph.network, layers=tuple(layers), inputs=inputs, outputs=outputs,
+                       constants={**self.graph.constants, **constants},
                        tensors={name: info for name, info in self.tensors.items() if name in used})
 
 

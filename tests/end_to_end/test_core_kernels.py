@@ -51,6 +51,7 @@ def kernels_side_by_side():
         ("Chain", (sums, scale, channel), image, "float32", {"steps": [*scaled, ["Relu", [-1], []]]}),
         ("LevelsOfSums", (sums, scale, channel, constant("step", 5.1), zero), image, "int8", {"bits": 16}),
         ("LookUp", ("q", constant("table", rng.normal(size=256))), image),
+        ("WordLookUp", ("q", constant("words", rng.integers(-(1 << 15), 1 << 15, 1 << 16), np.int16)), image, "int8"),
         ("SoftmaxOfLevels", ("q",), image, "float32", {"scale_value": 0.06, "axis": 1}),
         ("LogSoftmaxOfLevels", ("q",), image, "float32", {"scale_value": 0.06, "axis": 1}),
         ("SoftmaxOfLevels", ("q",), image, "int8", {"scale_value": 0.06, "axis": 1, **levels}),
