@@ -137,10 +137,21 @@ def load_artefact(folder: Path, extension: Extension | None = None) -> Artefact:
         raise ArtefactError(f"Artefact {folder} cannot be read: {error}") from error
     except ProgramError as error:
         raise ArtefactError(f"Artefact {folder} has a program that cannot be run: {error}") from error
+    _check_layers(folder, manifest, program)
     if manifest.weights_address + weights > MAIN_BASE + manifest.memory_bytes:
         raise ArtefactError(f"Artefact {folder} must have weights inside its {manifest.memory_bytes} bytes of memory, "
                             f"not {weights} bytes at {manifest.weights_address:#x}")
     return Artefact(folder=folder, manifest=manifest, program=program)
+
+
+def _check_layers(folder: Path, manifest: Manifest, program: Program) -> None:
+    listed = [layer.function for layer in manifest.layers]
+    present = [function.name for function in program.functions]
+    if listed != present[:len(listed)]:
+        index = next(index for index, name in enumerate(listed) if present[index:index + 1] != [name])
+        found = repr(present[index])[:60] if index < len(present) else "none"
+        raise ArtefactError(f"Artefact {folder} must list its layers in the order of its program's functions, but "
+                            f"layer {index} names {listed[index]!r:.60} and the program has {found}: compile it again")
 
 
 def _read_json(path: Path) -> Any:

@@ -42,7 +42,7 @@ def test_json_has_the_keys_promised_and_is_json():
                           "memory_bytes", "layers"}
     assert shown["memory_bytes"] == compiled.memory_bytes
     assert shown["options"] == {"fuse_pool": True, "winograd": "auto", "reuse": True, "chain": True, "bands": True,
-                                "narrow": True, "batch": 1}
+                                "narrow": True, "keep_weights": None, "batch": 1}
     assert json.loads(json.dumps(shown)) == shown
     for figure in ("predicted_cycles", "predicted_bytes", "roofline_cycles"):
         assert shown[figure] == sum(layer[figure] for layer in shown["layers"])

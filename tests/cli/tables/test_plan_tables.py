@@ -37,7 +37,7 @@ def test_run_puts_the_plan_into_its_report(tmp_path):
     plan = json.loads((tmp_path / "report.json").read_text())["plan"]
     assert set(plan) == PLAN_KEYS
     assert plan["options"] == {"fuse_pool": True, "winograd": "never", "reuse": True, "chain": True, "bands": True,
-                               "narrow": True, "batch": 1}
+                               "narrow": True, "keep_weights": None, "batch": 1}
     assert {layer["algorithm"] for layer in plan["layers"]} == {"conv"}
 
 

@@ -202,6 +202,14 @@ def test_a_changed_file_is_refused(copy, name):
         load_artefact(copy)
 
 
+def test_a_layer_listed_twice_is_refused(copy):
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["layers"].append(manifest["layers"][-1])
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ArtefactError, match=r"list its layers in the order of its program's functions, but layer \d+"):
+        load_artefact(copy)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_refused(copy, name):
     (copy / name).unlink()
