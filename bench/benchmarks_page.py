@@ -106,20 +106,24 @@ def _depthwise_table(results: Results) -> str:
 
 
 def _simulation_table(results: Results) -> str:
-    """Return how long simulation takes, and how far the fast engine is off where RTL ran too."""
-    rows = []
+    """Return how long either engine takes, and how far the fast one is off where RTL ran too."""
+    runs: dict[tuple[str, ...], dict[str, Figures]] = {}
     for case, each in results.items():
-        if case.options != BEST:
-            continue
-        simulated = results.get(BenchCase(network=case.network, machine=case.machine, engine="rtl",
-                                          memory=case.memory))
-        errors = ["", ""] if case.engine != "fast" or simulated is None else [
-            change(each.cycles, simulated.cycles), _largest_error(each, simulated)]
-        rows.append([*place(case), f"{each.cycles:,}", *errors, f"{each.seconds:.2f}",
-                     f"{each.cycles_per_second:,.0f}"])
-    heads = (*PLACE, "cycles", "predicted − simulated", f"largest of a layer of ≥ {_LONG:,} cycles", "seconds",
-             "simulated cycles per second")
-    return run_table(heads, rows)
+        if case.options == BEST:
+            runs.setdefault(tuple(place(case)[:-1]), {})[case.engine] = each
+    rows = []
+    for where, engines in runs.items():
+        both = [engines.get("fast"), engines.get("rtl")]
+        predicted, simulated = both
+        errors = ["", ""] if predicted is None or simulated is None else [
+            change(predicted.cycles, simulated.cycles), _largest_error(predicted, simulated)]
+        rows.append([*where, *(f"{each.cycles:,}" if each else "" for each in both), *errors,
+                     *(f"{each.seconds:.2f}" if each else "" for each in both),
+                     *(f"{each.cycles_per_second:,.0f}" if each else "" for each in both)])
+    heads = (*PLACE[:-1], "cycles, fast", "cycles, rtl", "predicted − simulated",
+             f"largest of a layer of ≥ {_LONG:,} cycles", "seconds, fast", "seconds, rtl",
+             "cycles per second, fast", "cycles per second, rtl")
+    return run_table(heads, rows, left=len(PLACE) - 1)
 
 
 def _largest_error(predicted: Figures, simulated: Figures) -> str:
