@@ -1,5 +1,7 @@
 """The contract of a pass, and the pipeline that runs passes in order."""
 
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,6 +20,16 @@ class Pass:
 
     A model that a pass cannot take raises a :exc:`tilewright.compiler.errors.CompileError`.
     """
+
+    @property
+    def name(self) -> str:
+        """The words of its class: what it does, in short."""
+        return re.sub(r"\B(?=[A-Z])", " ", type(self).__name__).lower()
+
+    @property
+    def says(self) -> str:
+        """What it does, in a sentence: the first line of its module."""
+        return (sys.modules[type(self).__module__].__doc__ or "").partition("\n")[0]
 
     def apply(self, graph: Graph) -> Graph:
         """Return the rewritten graph; ``graph`` itself is not changed."""

@@ -58,6 +58,10 @@ class FuseResidualBehindTable(Pass):
     mapped too stays alone, as a layer has one table.
     """
 
+    @property
+    def says(self) -> str:
+        return "An addition joins a layer that has a table: ``QAdd(QTable(QConv(x)), r)`` becomes ``QConv(x)``."
+
     def apply(self, graph: Graph) -> Graph:
         for node in graph.nodes:
             own = node.operator

@@ -28,6 +28,10 @@ class RaiseAboveConcat(Pass):
 
     moved: type[QClamp | QMaxPool]
 
+    @property
+    def name(self) -> str:
+        return f"raise {self.moved.__name__} above concat"
+
     def apply(self, graph: Graph) -> Graph:
         pending = list(graph.nodes)
         while pending:

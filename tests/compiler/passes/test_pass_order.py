@@ -27,6 +27,7 @@ from tilewright.compiler.graph.rewrite import Pass, PassError, PassPipeline
 from tilewright.compiler.network.layers import MaxPooling, Residual
 from tilewright.compiler.onnx.reader import load
 from tilewright.compiler.passes.canonicalise.flatten_to_kernel import FlattenToKernel
+from tilewright.compiler.passes.canonicalise.order_nodes import OrderNodes
 from tilewright.compiler.passes.canonicalise.shift_unsigned import ShiftUnsigned
 from tilewright.compiler.passes.fuse.fuse_clamp import FuseClamp
 from tilewright.compiler.passes.fuse.fuse_pool import FusePool
@@ -53,9 +54,17 @@ def ops(graph):
 def test_a_pipeline_runs_in_order_and_is_observed():
     seen = []
     graph = load(ModelBuilderWith().conv_relu_pool())
-    PassPipeline(PASSES, observe=lambda done, after: seen.append((type(done).__name__, len(after.nodes))))(graph)
-    assert [name for name, _ in seen] == [type(done).__name__ for done in PASSES]
+    PassPipeline(PASSES, observe=lambda done, after: seen.append((done.name, len(after.nodes))))(graph)
+    assert [name for name, _ in seen] == [done.name for done in PASSES]
     assert seen[-1][1] == 3
+
+
+def test_each_pass_has_a_name_and_a_sentence_of_its_own():
+    passes = [each for place, each in enumerate(PASSES) if each not in PASSES[:place] and type(each) is not OrderNodes]
+    assert len({each.name for each in passes}) == len(passes)
+    assert len({each.says for each in passes}) == len({type(each) for each in passes})
+    assert [each.name for each in passes if not each.says.endswith((".", "…"))] == []
+    assert FlattenToKernel().name == "flatten to kernel"
 
 
 class ModelBuilderWith:
