@@ -1,8 +1,6 @@
 """Run a matrix of cases and write the page; saved results are not computed again."""
 
 import math
-import os
-import platform
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +14,10 @@ from tilewright.bench.runs import Figures, matters, run_case
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.options import BEST
 from tilewright.tools.files import write_file
+from tilewright.tools.page_origin import with_origin
 from tilewright.tools.progress import Steps
 
-__all__ = ["bench", "host"]
+__all__ = ["bench"]
 
 
 def bench(cases: Iterable[BenchCase], output: Path, steps: Steps, *, store: FigureStore, rtl_cycles: float = math.inf,
@@ -67,15 +66,7 @@ def bench(cases: Iterable[BenchCase], output: Path, steps: Steps, *, store: Figu
         with steps.step(f"Baselines of {network}"):
             baselines[network] = baselines_of(network, store, steps)
     if energy is not None:
-        write_file(energy, energy_page(results, baselines, command=command).encode())
-    write_file(output, page(results, baselines, command=command, host=host(), refused=refused).encode())
+        write_file(energy, with_origin(energy_page(results, baselines), command).encode())
+    write_file(output, with_origin(page(results, baselines, refused=refused), command).encode())
     return (not refused and all(figures.matches for figures in results.values())
             and all(each.matches for found in baselines.values() for each in found))
-
-
-def host() -> str:
-    """Return this computer's processor, if it is known, and its number of cores."""
-    facts = Path("/proc/cpuinfo")
-    lines = facts.read_text(encoding="utf-8").splitlines() if facts.is_file() else []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return f"{next(named, platform.processor() or platform.machine())}, {os.cpu_count()} cores"

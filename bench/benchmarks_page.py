@@ -21,8 +21,8 @@ _LONG = 10_000
 _TEMPLATE = Path(__file__).with_name("benchmarks_page.md.j2")
 
 
-def page(results: Results, baselines: Mapping[str, tuple[BaselineFigures, ...]], *, command: str = "tilewright bench",
-         host: str = "this computer", refused: Mapping[str, str] | None = None) -> str:
+def page(results: Results, baselines: Mapping[str, tuple[BaselineFigures, ...]], *,
+         refused: Mapping[str, str] | None = None) -> str:
     """Return the page.
 
     Parameters
@@ -30,13 +30,11 @@ def page(results: Results, baselines: Mapping[str, tuple[BaselineFigures, ...]],
     results : mapping of Case to Figures
     baselines : mapping of str to tuple of BaselineFigures
         By network.
-    command, host : str
-        Command that made the page, and computer of the times.
     refused : mapping of str to str
         Cases that could not run, with the compiler's sentence.
     """
     return render(
-        _TEMPLATE, command=command, host=host, refused=refused or {}, networks=_network_table(results),
+        _TEMPLATE, refused=refused or {}, networks=_network_table(results),
         speedups=speedup_table(results, baselines), baselines=baseline_table(baselines), fusion=_fusion_table(results),
         winograd=_winograd_table(results), reuse=_reuse_table(results), depthwise=_depthwise_table(results),
         simulation=_simulation_table(results), paper=paper_table(results, baselines), tiles=tile_cycles(results),

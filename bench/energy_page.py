@@ -39,14 +39,16 @@ class _TechnologyTable:
     table: str
 
 
-def energy_page(results: Results, baselines: Baselines, *, command: str = "tilewright bench") -> str:
+def energy_page(results: Results, baselines: Baselines) -> str:
     """Return the page; only runs with every optimisation are in its first tables."""
     machine = _machine(results)
     base = [(case, figures) for case, figures in best(results) if case.machine.name == machine]
     loaded = [Technology.load(name) for name in technologies()]
-    return render(_TEMPLATE, command=command, machine=machine,
-                  networks=[_TechnologyTable(each, _networks(each, best(results))) for each in loaded],
-                  components=[_TechnologyTable(each, _components(each.name, base)) for each in loaded],
+    return render(_TEMPLATE, machine=machine,
+                  networks=[_TechnologyTable(each, _networks(each, best(results))) for each in loaded
+                            if each.use != "ratios"],
+                  components=[_TechnologyTable(each, _components(each.name, base)) for each in loaded
+                              if each.use == "absolute"],
                   savings=_savings(base, baselines), choices=_choices(results), gating=_gating(base, baselines))
 
 

@@ -1,5 +1,9 @@
-"""Our cycles beside those that Arm's compiler Vela estimates for an Ethos-U55 on the same networks."""
+"""Our cycles beside those that Arm's compiler Vela estimates for an Ethos-U55 on the same networks.
 
+``python -m tilewright.bench.peers docs/peers.md`` writes the page; ``tilewright bench --peers`` prints its table.
+"""
+
+import argparse
 import csv
 import shutil
 import subprocess
@@ -18,10 +22,13 @@ from tilewright.errors import InputError
 from tilewright.isa.machine import PRESETS
 from tilewright.models import FOLDER, PUBLISHED
 from tilewright.runtime.model_source import find_model
+from tilewright.tools.files import write_file
 from tilewright.tools.markdown import table
+from tilewright.tools.page_origin import with_origin
 from tilewright.tools.progress import Steps
 
-__all__ = ["CAPTION", "COMPARED_NETWORKS", "MEMORIES", "PAIRS", "PeerFigures", "estimate", "peers", "peers_table"]
+__all__ = ["CAPTION", "COMPARED_NETWORKS", "MEMORIES", "PAIRS", "PeerFigures", "estimate", "main", "peers",
+           "peers_table"]
 
 COMPARED_NETWORKS = (*PUBLISHED, "mobilenetv2-224", "resnet18-224", "resnet50-224", "vgg16-224")
 """Networks that are compared."""
@@ -115,3 +122,17 @@ def _tflite_file(network: str, scratch: Path, steps: Steps) -> Path:
     with steps.step(f"Writing {file.name}"):
         file.write_bytes(tflite_of(compile_network(source.path)))
     return file
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("page", type=Path)
+    given = parser.parse_args()
+    title = "# Beside an Ethos-U55\n\nVela (extra `peers`) takes minutes for each of the large networks."
+    found = peers_table(peers(COMPARED_NETWORKS, FigureStore.open(), Steps()))
+    write_file(given.page, with_origin(f"{title} {found}\n", "make peers").encode())
+
+
+if __name__ == "__main__":
+    main()

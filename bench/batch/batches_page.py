@@ -18,6 +18,7 @@ from tilewright.runtime.predicted_network import PredictedNetwork
 from tilewright.runtime.run_options import RunOptions
 from tilewright.tools.files import require_place, write_file
 from tilewright.tools.markdown import digits, table
+from tilewright.tools.page_origin import with_origin
 from tilewright.tools.progress import Steps
 from tilewright.tools.templates import render
 
@@ -139,7 +140,7 @@ def main() -> int:
     store = FigureStore.open(fresh=given.fresh)
     predictions = predict(NETWORKS, store, steps)
     runs = check([*((name, images) for name in CHECKED for images in BATCHES), *CHECKED_ONCE.items()], store, steps)
-    write_file(given.page, batches_page(predictions, runs).encode())
+    write_file(given.page, with_origin(batches_page(predictions, runs), "make batches").encode())
     slower = any(cost.cycles > SLOWER * images * predictions[name, 1].cycles
                  for (name, images), cost in predictions.items())
     return int(slower or any("**no**" in each.verdict for each in runs))

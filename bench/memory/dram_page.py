@@ -18,6 +18,7 @@ from tilewright.runtime.model_source import find_model
 from tilewright.runtime.predicted_network import PredictedNetwork
 from tilewright.tools.files import require_place, write_file
 from tilewright.tools.markdown import digits, table
+from tilewright.tools.page_origin import with_origin
 from tilewright.tools.progress import Steps
 from tilewright.tools.templates import render
 
@@ -158,7 +159,7 @@ def main() -> int:
     steps = Steps()
     store = FigureStore.open(fresh=given.fresh)
     runs = check(CHECKED, store, steps)
-    write_file(given.page, dram_page(predict(NETWORKS, store, steps), runs).encode())
+    write_file(given.page, with_origin(dram_page(predict(NETWORKS, store, steps), runs), "make dram").encode())
     return int(any(abs(each.error) > 0.05 or "no" in each.verdict for each in runs))
 
 

@@ -15,6 +15,7 @@ from tilewright.bench.toolchains.toolchains_page import ToolFigures, toolchains_
 from tilewright.bench.toolchains.writers.networks import NETWORKS
 from tilewright.errors import InputError, ToolError
 from tilewright.tools.files import require_place, write_file
+from tilewright.tools.page_origin import with_origin
 
 __all__ = ["main"]
 
@@ -35,7 +36,7 @@ def main() -> int:
     networks, cells = given.network or list(NETWORKS), ToolCells.open()
     plain = {name: _plain(tools[0], name, cells) for name in networks}
     found = [_figures(tool, plain, cells) for tool in tools if given.tool is None or tool.module in given.tool]
-    write_file(given.page, toolchains_page(found, networks, plain).encode())
+    write_file(given.page, with_origin(toolchains_page(found, networks, plain), "make toolchains").encode())
     return any(cell.crashed for each in found for cell in each.cells.values())
 
 

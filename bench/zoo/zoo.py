@@ -31,6 +31,7 @@ from tilewright.runtime.predicted_run import predict_model
 from tilewright.runtime.quantise.float_regions import Precision, precision_of
 from tilewright.runtime.run_options import RunOptions
 from tilewright.tools.files import require_place, write_arrays, write_file
+from tilewright.tools.page_origin import with_origin
 from tilewright.tools.progress import Steps
 from tilewright.tools.toolchain import cache_folder
 
@@ -112,7 +113,7 @@ def main() -> int:
     except InputError as error:
         parser.error(error.sentence)
     found = [facts_of(network, store, steps) for network in zoo.networks]
-    write_file(given.page, zoo_page(found, zoo.silicon).encode())
+    write_file(given.page, with_origin(zoo_page(found, zoo.silicon), "make zoo").encode())
     busy = [{"name": each.name, "why": each.busy} for each in found if each.busy]
     facts = json.dumps({"over_a_tenth": busy, "networks": [asdict(each) for each in found]}, indent=1)
     write_file(given.page.with_suffix(".json"), f"{facts}\n".encode())

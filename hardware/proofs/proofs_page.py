@@ -14,6 +14,7 @@ from tilewright.hardware.proofs.properties import PROPERTIES
 from tilewright.hardware.proofs.protocol_proof import NAME, prove_protocol
 from tilewright.hardware.proofs.proving import ProofRow, prove
 from tilewright.tools.files import write_file
+from tilewright.tools.page_origin import with_origin
 from tilewright.tools.templates import render
 
 __all__ = ["main", "page"]
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"  {row.failure}", flush=True)
         rows.append(row)
     if chosen.output:
-        write_file(chosen.output, page(rows).encode())
+        write_file(chosen.output, with_origin(page(rows), "make prove").encode())
     return int(any(row.failure for row in rows))
 
 

@@ -7,7 +7,6 @@ of floorplans below ``pictures/``. ``--cases`` limits it.
 import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 
 from tilewright.hardware.synthesis.floorplan import floorplan
@@ -18,6 +17,7 @@ from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, Synt
 from tilewright.hardware.synthesis.synthesis_tables import figure, path_delay, rows, summary
 from tilewright.runtime.design.design_flags import design_of
 from tilewright.tools.files import write_file
+from tilewright.tools.page_origin import with_origin
 from tilewright.tools.progress import Steps
 from tilewright.tools.templates import render
 
@@ -81,12 +81,12 @@ CASES = (
 _TEMPLATE = Path(__file__).with_name("area_page.md.j2")
 
 
-def page(reports: Sequence[tuple[AreaCase, SynthesisReport]], image: str, day: date) -> str:
+def page(reports: Sequence[tuple[AreaCase, SynthesisReport]], image: str) -> str:
     """Return the page: a table of all cases, then each by block; it names usual cases that are missing."""
     versions = ", ".join(dict.fromkeys(step.tool for _, report in reports for step in report.steps))
     done = {case for case, _ in reports}
     names = ", ".join(case.name for case in CASES if case not in done)
-    return render(_TEMPLATE, left_out=names, versions=versions, day=day.isoformat(), image=image, reports=reports,
+    return render(_TEMPLATE, left_out=names, versions=versions, image=image, reports=reports,
                   summary_row=_summary_row, block_table=_block_table, summary=summary)
 
 
@@ -141,7 +141,7 @@ def main() -> None:
         if case.floorplan:
             drawn = floorplan(report.cells, f"{report.design} on {report.target_title}")
             write_file(given.page.parent / case.floorplan, drawn.encode())
-    write_file(given.page, page(reports, image.name, date.today()).encode())
+    write_file(given.page, with_origin(page(reports, image.name), "make area").encode())
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from tests.support.markdown_tables import number, numbers, rows
 from tests.support.stacks import Stack
 from tilewright.bench import figure_store, runs
 from tilewright.bench.baselines import TITLES, BaselineFigures, baselines_of
-from tilewright.bench.bench import bench, host
+from tilewright.bench.bench import bench
 from tilewright.bench.benchmarks_page import page
 from tilewright.bench.cases import FULL, NO_REUSE, NO_WINOGRAD, SIDES, UNFUSED, VARIANTS, BenchCase, matrix
 from tilewright.bench.counted_work import energy_of
@@ -26,6 +26,7 @@ from tilewright.energy.pricing import Pricing
 from tilewright.errors import InputError
 from tilewright.isa.machine import PRESETS, MemoryTiming, preset
 from tilewright.runtime.run_options import RunOptions
+from tilewright.tools.page_origin import computer
 from tilewright.tools.progress import Silence
 
 CASE = BenchCase(network="lenet5_accel", machine=preset("base"), engine="fast")
@@ -265,7 +266,7 @@ def test_the_page_names_machine_memory_and_engine_in_every_row(store, tmp_path, 
     assert {number(row["latency cut, paper"]) for row in paper} == {76.6}
     assert 21 in [number(row["cycles per tile of F(2×2,3×3) and pair of channels"]) for row in tiles]
     assert "`tilewright bench`" in text
-    assert host() in text
+    assert computer() in text
 
 
 def figures(**changes):

@@ -22,6 +22,7 @@ from tests.fuzz.machine_code import MACHINE, Campaign, Expected, Word
 from tilewright.isa.counters import FAULTS, STRAY_RESPONSE
 from tilewright.isa.machine import Machine, preset
 from tilewright.tools.files import write_file
+from tilewright.tools.page_origin import with_origin
 from tilewright.tools.templates import render
 
 __all__ = ["HOLES", "Result", "explanation", "main", "measure"]
@@ -127,14 +128,14 @@ def explanation(point: Point) -> str | None:
     return HOLES.get(point.detail)
 
 
-def _page(result: Result, options: argparse.Namespace) -> str:
+def _page(result: Result) -> str:
     everything, missing = points(), result.missing()
     kinds = [(kind, what, sum(each.kind == kind for each in everything),
               sum(each.kind == kind for each in everything) - sum(each.kind == kind for each in missing))
              for kind, what in CAUSES.items()]
     return render(Path(__file__).with_name("coverage_page.md.j2"), kinds=kinds, total=len(everything),
                   met=len(everything) - len(missing), missing=[(each, explanation(each)) for each in missing],
-                  parts=result.parts(), words=result.words, options=options, examples=EXAMPLES,
+                  parts=result.parts(), words=result.words, examples=EXAMPLES,
                   untouched=untouched([result.total, result.larger]), machine=MACHINE, larger=LARGER)
 
 
@@ -163,7 +164,8 @@ def main(arguments: list[str] | None = None) -> int:
                               f"{each.toggles:6}" for each in columns), sep="   ")
     print(*result.failures, sep="\n")
     if options.output:
-        write_file(options.output, _page(result, options).encode())
+        command = f"make coverage WORDS={options.words} SEED={options.seed}"
+        write_file(options.output, with_origin(_page(result), command).encode())
     return int(bool(unexplained or result.failures) or len(missing) > (1 - _LEAST) * len(everything))
 
 
