@@ -269,6 +269,26 @@ def _average(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewrit
             helper.make_node("Flatten", [pooled], node.output, name=f"{name}_flatten")], {}
 
 
+def _response(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
+    """LRN of an image → x · (bias + alpha / size · Σ x²) ** -beta, the sum a Conv of neighbouring channels."""
+    given = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    shape, size = shapes.get(node.input[0], ()), given.get("size", 0)
+    if len(shape) != 4 or size < 1:
+        return None
+    apart = np.arange(shape[1]) - np.arange(shape[1])[:, None]
+    near = (apart >= -((size - 1) // 2)) & (apart <= size // 2)    # as ONNX counts them, LRN
+    x, (y,) = node.input[0], node.output
+    square, total, factor, weights, bias, power = (
+        f"{y}_{what}" for what in ("square", "total", "factor", "weights", "bias", "power"))
+    return [helper.make_node("Mul", [x, x], [square], name=square),
+            helper.make_node("Conv", [square, weights, bias], [total], name=total, kernel_shape=[1, 1]),
+            helper.make_node("Pow", [total, power], [factor], name=factor),
+            helper.make_node("Mul", [x, factor], [y], name=node.name or y)], {
+                weights: (near * given.get("alpha", 1e-4) / size).astype(np.float32)[:, :, None, None],
+                bias: np.full(shape[1], given.get("bias", 1.0), np.float32),
+                power: np.array(-given.get("beta", 0.75), np.float32)}
+
+
 Rules = Mapping[str, Callable[[NodeProto, _Shapes, _Constants], _Rewritten]]
 
 def _bias(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
@@ -305,6 +325,6 @@ def _flat_bias(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewr
 
 
 _NORMALISATION: Rules = {"Sum": _chain_sum, "BatchNormalization": _normalise, "ReduceMean": _average,
-                         "Gemm": _bias}
+                         "Gemm": _bias, "LRN": _response}
 # Afterwards: most scaling stands behind a normalisation, and the optimisation in between joins it with that.
 _SCALING: Rules = {"Mul": _scale, "Add": _scale}
