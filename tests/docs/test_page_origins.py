@@ -11,6 +11,7 @@ from tests.docs.pages import ROOT, read
 from tests.support.markdown_tables import number, numbers, rows
 from tilewright.bench.toolchains.tool_list import read_tools
 from tilewright.bench.zoo.zoo_list import read_list
+from tilewright.hardware.proofs.properties import PROPERTIES
 from tilewright.runtime.card.model_card import CardRequest, card_of
 from tilewright.runtime.design.design_flags import design_of
 from tilewright.runtime.model_source import find_model
@@ -70,6 +71,11 @@ def test_the_zoo_has_its_list_and_cycles_of_today():
     assert [each["network"] for each in costs if not each["network"].startswith(listed)] == []
 
 
+
+
+def test_proofs_are_of_the_properties_that_there_are():
+    text = page("proofs")
+    assert [each.name for each in PROPERTIES if f"## {each.name}\n\n{each.claim}" not in text] == []
 
 
 def test_tool_chains_are_those_of_the_list():
