@@ -168,6 +168,8 @@ class MatrixFactor:
     point; with ``pairs``, the products of each two neighbouring weights are in them, as an array of inner products
     leaves them. Where two taps would take too much of the weight memory, the input has its channels ``twice`` instead,
     each time up to a multiple of 16.
+
+    With ``packed``, the clusters of an array and the lanes of each, ``tensor`` holds the words that it loads.
     """
 
     tensor: str
@@ -178,6 +180,7 @@ class MatrixFactor:
     raw: bool = False
     pairs: bool = False
     twice: bool = False
+    packed: Pair | None = None
 
     @property
     def halves(self) -> int:

@@ -22,6 +22,7 @@ from tilewright.compiler.network.layers import (
     MaxPooling,
     Network,
     Pads,
+    Pair,
     Requantisation,
     Residual,
 )
@@ -201,10 +202,13 @@ def _with_weights(layer: Layer, factor: ChannelFactor, values: np.ndarray) -> La
 def _with_matrix(layer: Layer, factor: MatrixFactor, values: np.ndarray) -> Layer:
     """Return ``layer`` with the weights and the bias that these ``values`` of its matrix are."""
     outputs = layer.conv_shape[0]
-    matrix = values.reshape(-1, outputs).T.astype(np.int16)
-    taps = [-1 - matrix if factor.negated else matrix]
-    if factor.halves > 1:
-        taps.append(np.full_like(matrix, factor.constant))
+    if factor.packed:
+        taps = _unpacked(factor, factor.packed, values, layer.in_shape[0], outputs)
+    else:
+        matrix = values.reshape(-1, outputs).T.astype(np.int16)
+        taps = [-1 - matrix if factor.negated else matrix]
+        if factor.halves > 1:
+            taps.append(np.full_like(matrix, factor.constant))
     weights = np.stack(taps).sum(axis=0, dtype=np.int16)
     if factor.twice:
         weights = np.hstack([np.pad(tap, ((0, 0), (0, -tap.shape[1] % TILE_BYTES))) for tap in taps])
@@ -215,6 +219,16 @@ def _with_matrix(layer: Layer, factor: MatrixFactor, values: np.ndarray) -> Laye
         bias += sum(map(_neighbours, taps))
     return replace(layer, factor=None, weights=weights[:, :, None, None], kernel=(1, 1), dilations=(1, 1),
                    bias=bias.astype(np.int32))
+
+
+def _unpacked(factor: MatrixFactor, packed: Pair, values: np.ndarray, inputs: int, outputs: int) -> list[np.ndarray]:
+    """Return the weights, int16 (outputs, inputs), that the words in ``values`` are: an array for each tap."""
+    clusters, lanes = packed
+    inputs //= 2 if factor.twice else 1
+    runs = -(-inputs // TILE_BYTES)
+    words = values.transpose(1, 2, 0).reshape(-1, factor.halves, runs, lanes, clusters, TILE_BYTES)
+    taps = words.transpose(1, 0, 4, 3, 2, 5).reshape(factor.halves, -1, runs * TILE_BYTES)
+    return list(taps[:, :outputs, :inputs].astype(np.int16))
 
 
 def _neighbours(weights: np.ndarray) -> np.ndarray:

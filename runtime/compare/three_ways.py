@@ -272,8 +272,11 @@ class _Judge:
     def _alone(self, layer: AnyLayer) -> np.ndarray | None:
         """Return what the reference makes of ONNX Runtime's own inputs; None if that does not show them."""
         values = self._theirs
-        images = layer.factor.images if not isinstance(layer, CoreLayer) and layer.factor else ()
+        of_layer = None if isinstance(layer, CoreLayer) else layer.factor
+        images = of_layer.images if of_layer else ()
         if not all(name in values or name in self._network.constants or name in images for name in layer.reads):
+            return None
+        if of_layer and of_layer.tensor in images:
             return None
         if isinstance(layer, CoreLayer):
             return run_core_layer(layer, self._network, values)

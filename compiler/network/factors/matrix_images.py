@@ -18,6 +18,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tilewright.compiler.network.factors.turned_matrices import (
+    Turned,
+    can_turn,
+    identity_pixels,
+    in_columns,
+    spread,
+    turned_copies,
+    turned_from,
+)
 from tilewright.compiler.network.layers import (
     AnyLayer,
     Layer,
@@ -28,6 +37,7 @@ from tilewright.compiler.network.layers import (
     Shape,
     TensorInfo,
 )
+from tilewright.compiler.network.memory_map import root_of
 from tilewright.isa.machine import PARAMETER_BYTES, SUM_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
 
@@ -42,8 +52,13 @@ def with_matrix_images(network: Network, machine: Machine) -> Network:
     """
     layers: list[AnyLayer] = []
     products: list[Layer] = []
-    tensors = dict(network.tensors)
+    tensors, constants = dict(network.tensors), dict(network.constants)
+    kept = (info.name for info in (*network.inputs, *network.outputs))
+    copies = turned_copies(network.layers, tensors, kept) if can_turn(machine) else {}
+    gone = {copy.name for each in copies.values() for copy in each}
     for layer in network.layers:
+        if layer.name in gone:
+            continue
         is_product = isinstance(layer, Layer) and isinstance(layer.factor, MatrixFactor) and not layer.factor.images
         if not is_product or _reads_of(layer, tensors) & {_parent(tensors, each.output) for each in products}:
             layers += products
@@ -51,14 +66,19 @@ def with_matrix_images(network: Network, machine: Machine) -> Network:
         if is_product:
             assert isinstance(layer, Layer)
             assert isinstance(layer.factor, MatrixFactor)
-            images = _MatrixImages(layer, layer.factor, tensors, machine)
+            turned = turned_from(tensors[layer.factor.tensor], copies, tensors)
+            images = _MatrixImages(layer, layer.factor, tensors, machine, turned)
             products.append(images.written())
             layers += images.layers
             tensors |= {info.name: info for info in images.made}
+            constants |= images.constants
         else:
             layers.append(layer)
     layers += products
-    return replace(network, layers=tuple(layers), tensors=tensors) if len(layers) > len(network.layers) else network
+    if len(layers) == len(network.layers):
+        return network
+    tensors = {name: info for name, info in tensors.items() if root_of(info) not in copies}
+    return replace(network, layers=tuple(layers), tensors=tensors, constants=constants)
 
 
 def _reads_of(layer: AnyLayer, tensors: Mapping[str, TensorInfo]) -> set[str]:
@@ -86,18 +106,23 @@ class _Copied:
 class _MatrixImages:
     """The layers and tensors that one product needs."""
 
-    def __init__(self, product: Layer, factor: MatrixFactor, tensors: dict[str, TensorInfo], machine: Machine) -> None:
-        self.product, self.factor, self.machine = product, factor, machine
+    def __init__(self, product: Layer, factor: MatrixFactor, tensors: dict[str, TensorInfo], machine: Machine,
+                 turned: Turned | None) -> None:
+        self.product, self.factor, self.machine, self.turned = product, factor, machine, turned
         self.matrix, self.input = tensors[factor.tensor], tensors[product.input]
         self.inputs, _, self.outputs = self.matrix.shape
         self.runs = -(-self.inputs // TILE_BYTES)
         self.size = TILE_BYTES * machine.lanes * self.runs * factor.halves
         self.layers: list[Layer] = []
         self.made: list[TensorInfo] = []
+        self.constants: dict[str, np.ndarray] = {}
 
     def written(self) -> Layer:
         """Write what is to be loaded; return the product with its names."""
         factor = replace(self.factor, weights=self._weights())
+        if self.turned is not None:
+            factor = replace(factor, tensor=factor.weights,
+                             packed=(self.machine.clusters, self.machine.lanes_per_cluster))
         words = self.runs * factor.halves * self.machine.lanes_per_cluster
         if factor.halves > 1 and words > self.machine.weight_words // 2:
             self._double()
@@ -120,6 +145,9 @@ class _MatrixImages:
         """Write the words of every lane group."""
         groups, left = divmod(self.outputs, self.machine.lanes)
         image = self._tensor("weights", (self.size, groups + (left > 0), 1))
+        if self.turned is not None:
+            self._turn(image, self.turned)
+            return image.name
         each = self.machine.lanes_per_cluster
         for run in range(self.runs):
             channels = min(TILE_BYTES, self.inputs - run * TILE_BYTES)
@@ -149,6 +177,52 @@ class _MatrixImages:
         whole = part.channels == TILE_BYTES and sign > 0
         self._layer(name, source, target, None if whole else sign * np.eye(TILE_BYTES, part.channels, dtype=np.int8),
                     bias)
+
+    def _turn(self, image: TensorInfo, turned: Turned) -> None:
+        """Add the layers that write the words from rows in which these weights are columns."""
+        groups, rows, each = image.shape[1], TILE_BYTES * self.runs, self.machine.lanes_per_cluster
+        word, columns = TILE_BYTES * self.machine.clusters, self._columns(turned, groups, rows)
+        sign = -1 if self.factor.negated else 1
+        weights = None if word == TILE_BYTES and sign > 0 else sign * in_columns(self.machine)
+        # A second tap lies behind the words of each lane group.
+        for group, count in ((0, groups),) if self.factor.halves == 1 else ((group, 1) for group in range(groups)):
+            shape = word, count * self.runs, each
+            source = self._part(columns, shape, group * self.runs * word, word, columns.shape[0])
+            target = self._part(image, shape, group * self.size, word * each, word)
+            self._layer(f"{self.product.name}:weights[{group}]", source, target, weights,
+                        np.full(word, min(sign, 0), np.int32))
+        if self.factor.halves > 1:
+            self._constants(image)
+
+    def _columns(self, turned: Turned, groups: int, rows: int) -> TensorInfo:
+        """Return what the layers that this adds write: pixels for each lane of a cluster, of so many rows a group."""
+        lanes, each, clusters = self.machine.lanes, self.machine.lanes_per_cluster, self.machine.clusters
+        word = TILE_BYTES * clusters
+        words = self._tensor("rows", (word, groups, rows))
+        whole, left = divmod(self.outputs, lanes)
+        for first, count, elements in ((0, whole, lanes), (whole, 1, left)):
+            if count and elements:
+                source = replace(self.matrix, name=f"{self.product.output}:rows read[{first}]", dims=None,
+                                 shape=(elements, count, self.inputs), onnx_name=None, onnx_dtype=None, onnx_shape=None,
+                                 place=Place(parent=turned.parent, offset=turned.offset + first * lanes,
+                                             row_step=lanes, pixel_step=turned.pitch))
+                self.made.append(source)
+                target = self._part(words, (word, count, self.inputs), first * word * rows, word * rows, word)
+                self._layer(f"{self.product.name}:rows[{first}]", source, target, spread(elements, self.machine),
+                            np.zeros(word, np.int32))
+        if rows > self.inputs:
+            shape = word, groups, rows - self.inputs
+            target = self._part(words, shape, word * self.inputs, word * rows, word)
+            value = spread(lanes, self.machine).sum(axis=1, dtype=np.int32) * (-1 if self.factor.negated else 0)
+            self._layer(f"{self.product.name}:no rows", self._part(words, shape, 0, word * rows, 0), target,
+                        np.zeros((word, word), np.int8), value)
+        pixels = self._tensor("pixels", (TILE_BYTES, 1, each))
+        self.constants[pixels.name] = identity_pixels(self.machine).transpose(1, 2, 0)
+        columns = self._tensor("columns", (groups * rows * clusters, 1, each))
+        self._layer(f"{self.product.name}:columns", pixels, columns, None, np.zeros(columns.shape[0], np.int32))
+        self.layers[-1] = replace(self.layers[-1], kind="conv", groups=1, factor=MatrixFactor(
+            tensor=words.name, zero_point=0, weights=words.name, raw=True, packed=(clusters, each)))
+        return columns
 
     def _constants(self, image: TensorInfo) -> None:
         """Add the layers that write the second taps; what they read, weights of the same groups, does not matter."""
