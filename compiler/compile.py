@@ -22,6 +22,7 @@ from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network, Ten
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.memory_map import MemoryPlan, plan_memory
 from tilewright.compiler.network.options import BEST, Options
+from tilewright.compiler.network.parts.needed_pixels import with_needed_pixels
 from tilewright.compiler.network.rows.row_layers import with_row_layers
 from tilewright.compiler.onnx.reader import self_contained
 from tilewright.compiler.passes.pass_order import compile_network
@@ -200,7 +201,8 @@ def fit_network(network: Network, machine: Machine, options: Options = BEST) -> 
         If a layer does not fit even so, or the host core cannot compute it.
     """
     network = with_word_layers(network, machine, options)
-    network = with_fused_rows(with_row_layers(split_units(network, machine), machine), machine, options)
+    network = with_needed_pixels(with_row_layers(split_units(network, machine), machine))
+    network = with_fused_rows(network, machine, options)
     network = with_float_bytes(with_flat_tables(network, machine), machine)
     network = with_matrix_images(with_factor_images(network, machine), machine)
     try:
