@@ -12,7 +12,7 @@ from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_operators import Dequantize, Quantize
 from tilewright.compiler.graph.move_operators import IntegerMove, QAlias
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxTranspose, OnnxView
+from tilewright.compiler.graph.onnx_operators import OnnxMoving, OnnxTranspose, OnnxView
 from tilewright.compiler.graph.permute_channels import permuted
 from tilewright.compiler.graph.rewrite import Pass
 
@@ -32,7 +32,11 @@ class MergeMoves(Pass):
             reader = graph.only_reader(node.output)
             if reader is not None and _is_move(graph, reader):
                 continue
-            graph = self._merged(graph, _chain(graph, node))
+            chain = _chain(graph, node)
+            source = graph.producer(chain[0].inputs[0])
+            if source is not None and isinstance(source.operator, OnnxMoving) and graph.only_reader(source.output):
+                continue    # a movement, too: the places of both together say more than a view of its copy
+            graph = self._merged(graph, chain)
         return graph
 
     @staticmethod

@@ -148,3 +148,23 @@ def test_heads_that_are_stored_turned_are_read_by_other_movements_too(tmp_path, 
     del graph.output[:]
     graph.output.extend(helper.make_tensor_value_info(name, TensorProto.INT8, shapes[name]) for name in "iz")
     compared(path, model, np.int8)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_heads_of_a_split_are_read_where_they_lie(tmp_path, heads):
+    model = product((1, heads, 9, 16), (1, heads, 16, 9), np.int8, (3, 0, 5), "qlinear")
+    numbers = [helper.make_tensor(name, TensorProto.INT64, [len(values)], values) for name, values in (
+        ("parts", [1, 1, 1]), ("parted", [1, 9, 3, heads, 16]), ("first", [0]))]
+    del model.graph.input[:]
+    model.graph.input.append(helper.make_tensor_value_info("x", TensorProto.INT8, (1, 9, 48 * heads)))
+    model.graph.initializer.extend(numbers)
+    nodes = [helper.make_node("Reshape", ["x", "parted"], ["x5"]),
+             helper.make_node("Transpose", ["x5"], ["turned"], perm=[2, 0, 3, 1, 4]),
+             helper.make_node("Split", ["turned", "parts"], ["q", "k", "v"], axis=0),
+             helper.make_node("Squeeze", ["q", "first"], ["a"]), helper.make_node("Squeeze", ["k", "first"], ["kept"]),
+             helper.make_node("Transpose", ["kept"], ["b"], perm=[0, 1, 3, 2]), *model.graph.node]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    path = tmp_path / "model.onnx"
+    compared(path, model, np.int8)
+    assert not any(name.startswith("q:") for each in layers_of(path) for name in each.writes)
