@@ -5,6 +5,7 @@ import onnx_ir as ir
 
 __all__ = ["fill_shapes", "fill_types"]
 
+_VOLUMES = 5
 _LEAST_RANK = 3
 """A Reshape to fewer dimensions ends a stack of images, and keeps the shape only of what has as few before it."""
 
@@ -63,8 +64,10 @@ def fill_shapes(model: ir.Model) -> bool:
 def _may_keep(node: ir.Node) -> bool:
     """Tell whether a node is a Reshape to images, or of vectors to vectors, of a value whose shape nobody states.
 
-    Or a Concat of such a value and constants, or an attention of such.
+    Or a Concat of such a value and constants, an attention of such, or a Conv of volumes.
     """
+    if node.op_type == "Conv" and not node.domain:
+        return node.inputs[0] is not None and node.inputs[0].shape is None and _of_volumes(node.inputs[1])
     if node.op_type == "Attention" and not node.domain:
         return any(each is not None and each.shape is None and each.const_value is None for each in node.inputs)
     if node.op_type == "Concat" and not node.domain and any(_is_fixed(each) for each in node.inputs):
@@ -92,6 +95,12 @@ def _of_vectors(x: ir.Value) -> bool:
             return False
         x = before
     return maker is not None or (x.shape is not None and len(x.shape) == 2)
+
+
+def _of_volumes(weights: ir.Value | None) -> bool:
+    maker = None if weights is None else weights.producer()
+    held = maker.inputs[0] if maker is not None and maker.op_type == "DequantizeLinear" else weights
+    return held is not None and held.const_value is not None and len(held.const_value.shape) == _VOLUMES
 
 
 def _is_fixed(x: ir.Value | None) -> bool:

@@ -15,7 +15,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
 from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.onnx.reading_notes import add_note
 
-__all__ = ["raised", "with_gelu", "with_kernels"]
+__all__ = ["raised", "with_gelu", "with_kernels", "with_round"]
 
 _DOMAINS = ("", "ai.onnx")
 _QUANTISATION = {"DequantizeLinear", "QuantizeLinear"}
@@ -24,8 +24,13 @@ _QUANTISATION = {"DequantizeLinear", "QuantizeLinear"}
 _PER_AXIS, _NARROW_AND_WIDE = 13, 21
 _OF_21 = {onnx.TensorProto.INT16, onnx.TensorProto.UINT16, onnx.TensorProto.INT4, onnx.TensorProto.UINT4}
 
+_ROUND = 11
+"""The first opset that has a Round, by which ONNX Runtime quantises float biases."""
+
 _GELU, _GELU_IR = 20, 9
 """The first opset that has a Gelu, and the format that it came with."""
+
+_NOT_CONVERTED = (RuntimeError, ValueError, onnx.version_converter.ConvertError)
 
 _OPEN = 2**31 - 1
 """The end of a kernel's versions while no newer one is known: it then computes the first of them, and no other."""
@@ -68,10 +73,31 @@ def with_gelu(proto: onnx.ModelProto) -> onnx.ModelProto:
     if stated is None or stated.version >= _GELU or all(node.op_type != "FastGelu" for node in proto.graph.node):
         return proto
     try:
-        made = onnx.version_converter.convert_version(proto, _GELU)
-    except (RuntimeError, ValueError, onnx.version_converter.ConvertError):
+        made = _converted(proto, _GELU)
+    except _NOT_CONVERTED:
         return proto
     made.ir_version = max(made.ir_version, _GELU_IR)
+    return made
+
+
+def with_round(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a quantised model of opset 10 in the next, with a note, where that can be: float biases need its Round."""
+    stated = next((each for each in proto.opset_import if each.domain in _DOMAINS), None)
+    if stated is None or stated.version != _ROUND - 1 or all(node.op_type not in _QUANTISATION
+                                                             for node in proto.graph.node):
+        return proto
+    try:
+        made = _converted(proto, _ROUND)
+    except _NOT_CONVERTED:
+        return proto
+    add_note(made, f"read as of opset {_ROUND}, not {stated.version}, of which ONNX Runtime "
+                   f"{onnxruntime.__version__} quantises no float bias")
+    return made
+
+
+def _converted(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+    """Return a model in another opset, with its metadata."""
+    made = onnx.version_converter.convert_version(proto, opset)
     known = {each.key for each in made.metadata_props}
     made.metadata_props.extend(each for each in proto.metadata_props if each.key not in known)
     return made
@@ -126,13 +152,10 @@ def raised(proto: onnx.ModelProto) -> onnx.ModelProto:
     if opset >= least:
         return proto
     try:
-        made = onnx.version_converter.convert_version(proto, least)
-    except (RuntimeError, ValueError, onnx.version_converter.ConvertError) as error:
+        return _converted(proto, least)
+    except _NOT_CONVERTED as error:
         raise UnsupportedModelError(f"Model of opset {opset} has quantisation that ONNX knows from opset {least} on, "
                                     "and cannot be brought there", f"export it again with opset {least}") from error
-    made.metadata_props.extend(each for each in proto.metadata_props
-                               if each.key not in {known.key for known in made.metadata_props})
-    return made
 
 
 def _least(graph: onnx.GraphProto) -> int:

@@ -34,7 +34,7 @@ from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_f
 from tilewright.compiler.onnx.dialects import check_dialects
 from tilewright.compiler.onnx.faults import check_order, check_types, no_model, way_out_of
 from tilewright.compiler.onnx.half_floats import widen
-from tilewright.compiler.onnx.opset import raised, with_gelu, with_kernels
+from tilewright.compiler.onnx.opset import raised, with_gelu, with_kernels, with_round
 from tilewright.compiler.onnx.order import in_order
 from tilewright.compiler.onnx.qonnx import expand_qonnx, import_domains
 from tilewright.compiler.onnx.reading_notes import SORTED_NOTE, add_note, form_note
@@ -146,7 +146,7 @@ def read_model(model: str | Path | bytes) -> onnx.ModelProto:
     keep_types(proto)
     if halves := widen(proto):
         add_note(proto, f"computed in float32, not {' and '.join(sorted(halves))} as in the file")
-    proto = with_kernels(with_gelu(proto))
+    proto = with_kernels(with_gelu(with_round(proto)))
     made = _normal(proto)
     if any(node.op_type == "DynamicQuantizeLinear" for node in made.graph.node):
         add_note(made, DYNAMIC_NOTE)

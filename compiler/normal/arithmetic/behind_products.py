@@ -1,4 +1,4 @@
-"""Constants per channel behind a convolution of levels: one that is added is its bias, a factor is in its scales."""
+"""Constants per channel behind a convolution or Gemm of levels: what is added is its bias, a factor in its scales."""
 
 from dataclasses import dataclass
 
@@ -8,40 +8,47 @@ import onnx_ir as ir
 from tilewright.compiler.normal.constant_levels import of_constant, real_constant
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.rule import Rule
-from tilewright.compiler.normal.values import attribute, levels_behind, readers, source
+from tilewright.compiler.normal.values import attribute, levels_behind, readers, source, weight_axis
 
 __all__ = ["FACTORS", "OFFSETS", "ConvOfLevels", "conv_of_levels", "rescaled"]
 
 _CHANNELS = 1
 _MOST = 127
+_GEMM = 2
 _NORMALISATION = 5
 """Inputs of a BatchNormalization."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConvOfLevels:
-    """A convolution of levels by constant levels that one node reads, with its bias as floats."""
+    """A convolution, or a Gemm, of levels by constant levels that one node reads, with its bias as floats.
+
+    ``axis`` is that of the output channels of its weights.
+    """
 
     node: ir.Node
     channels: int
     rank: int
     bias: np.ndarray
+    axis: int = 0
 
 
 def conv_of_levels(edit: Edit, value: ir.Value | None) -> ConvOfLevels | None:
-    """Return the convolution that makes ``value``; None of another value."""
+    """Return the convolution or Gemm that makes ``value``; None of another value."""
     node = None if value is None else value.producer()
-    if value is None or node is None or node.domain or node.op_type not in ("Conv", "ConvTranspose") \
+    if value is None or node is None or node.domain or node.op_type not in ("Conv", "ConvTranspose", "Gemm") \
             or edit.is_output(value) or len(readers(value)) != 1 or source(node.inputs[0]) is None:
         return None
     held = of_constant(node.inputs[1])
-    if held is None or held.levels.ndim < 3:
+    rank = 0 if held is None else held.levels.ndim
+    if held is None or (rank != _GEMM if node.op_type == "Gemm" else rank <= _GEMM) \
+            or any(attribute(node, name, 1) != 1 for name in ("alpha", "beta")):
         return None
-    channels = held.levels.shape[0] if node.op_type == "Conv" else \
-        held.levels.shape[1] * attribute(node, "group", 1)
+    axis = weight_axis(node, rank)
+    channels = held.levels.shape[axis] * (attribute(node, "group", 1) if node.op_type == "ConvTranspose" else 1)
     bias = node.inputs[2] if len(node.inputs) > 2 else None
     real = np.zeros(channels, np.float32) if bias is None else real_constant(bias)
-    return None if real is None or real.shape != (channels,) else ConvOfLevels(node, channels, held.levels.ndim, real)
+    return None if real is None or real.shape != (channels,) else ConvOfLevels(node, channels, rank, real, axis)
 
 
 def _per_channel(value: np.ndarray | None, product: ConvOfLevels) -> np.ndarray | None:
@@ -65,7 +72,7 @@ def _offset(edit: Edit, node: ir.Node) -> bool:
     for first, second in ((0, 1), (1, 0))[:1 if node.op_type == "Sub" else 2]:
         product = conv_of_levels(edit, node.inputs[first])
         offset = None if product is None else _per_channel(real_constant(node.inputs[second]), product)
-        if product is None or offset is None:
+        if product is None or offset is None or product.node.op_type == "Gemm":
             continue
         held = of_constant(node.inputs[second])
         if node.op_type == "Add" and held is not None and held.levels.dtype == np.int32 and not product.bias.any():
@@ -111,7 +118,7 @@ def _factor(edit: Edit, node: ir.Node) -> bool:
         found = _normalisation(node, product) if node.op_type == "BatchNormalization" else _multiplied(node, product)
     elif node.op_type == "Mul" and (product := conv_of_levels(edit, node.inputs[1])) is not None:
         found = _multiplied(node, product, 0)
-    if product is None or found is None or product.node.op_type != "Conv":
+    if product is None or found is None or product.node.op_type == "ConvTranspose":
         return False
     factor, offset = found
     if (factor == 1).all() and not offset.any():    # a bias of levels stays one
@@ -154,7 +161,8 @@ def rescaled(edit: Edit, product: ConvOfLevels, factor: np.ndarray) -> bool:
     weights, maker = product.node.inputs[1], levels_behind(product.node.inputs[1])
     held = of_constant(weights)
     scales = None if held is None else held.axis_of_scales()
-    if weights is None or maker is None or held is None or scales is None or scales[1] not in (None, 0):
+    if weights is None or maker is None or held is None or scales is None \
+            or scales[1] not in (None, product.axis):
         return False
     difference = held.difference
     least, most = difference.min(initial=0), difference.max(initial=0)
@@ -164,15 +172,16 @@ def rescaled(edit: Edit, product: ConvOfLevels, factor: np.ndarray) -> bool:
     new = (np.broadcast_to(scales[0], product.channels).astype(np.float64) * np.abs(factor)).astype(np.float32)
     if not np.isfinite(new).all() or not new.all():
         return False
-    signs = np.sign(factor).astype(np.int32).reshape([-1, *[1] * (product.rank - 1)])
+    shape = [-1 if axis == product.axis else 1 for axis in range(product.rank)]
+    signs = np.sign(factor).astype(np.int32).reshape(shape)
     name = weights.name
     made = edit.insert(product.node, "DequantizeLinear", [
         edit.constant((difference * signs).astype(np.int8), f"{name}:levels"), edit.constant(new, f"{name}:scale"),
-        edit.constant(np.zeros(product.channels, np.int8), f"{name}:zero")], {"axis": 0}, like=name)
+        edit.constant(np.zeros(product.channels, np.int8), f"{name}:zero")], {"axis": product.axis}, like=name)
     product.node.replace_input_with(1, made)
     return True
 
 
-FACTORS = Rule("factors", "A constant per channel that a Conv of levels is multiplied by, as in a BatchNormalization, "
-               "is in the scales of its weights", "NOT exact: each scale is rounded to float32 once more, by 2⁻²⁴ of "
-               "its size; a note says so", _apply_factors, exact=False)
+FACTORS = Rule("factors", "A constant per channel that a Conv or Gemm of levels is multiplied by, as in a "
+               "BatchNormalization, is in the scales of its weights", "NOT exact: each scale is rounded to float32 "
+               "once more, by 2⁻²⁴ of its size; a note says so", _apply_factors, exact=False)

@@ -1,12 +1,14 @@
-"""A bias in int32 counts in steps of input scale · weight scale; one with other steps is float."""
+"""A bias in int32 counts in steps of input scale · weight scale; one with other steps is float; a Gemm's is a row."""
+
+import math
 
 import numpy as np
 import onnx_ir as ir
 
-from tilewright.compiler.normal.constant_levels import of_constant
+from tilewright.compiler.normal.constant_levels import of_constant, real_constant
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.rule import Rule
-from tilewright.compiler.normal.values import constant, levels_behind, source
+from tilewright.compiler.normal.values import constant, levels_behind, source, weight_axis
 
 __all__ = ["BIASES"]
 
@@ -16,7 +18,21 @@ _CLOSE = 1e-5
 
 
 def _apply(edit: Edit) -> int:
-    return sum(_floated(edit, node) for node in edit.nodes() if not node.domain and node.op_type in _BIASED)
+    found = [node for node in edit.nodes() if not node.domain and node.op_type in _BIASED]
+    return sum(_in_a_row(edit, node) or _floated(edit, node) for node in found)
+
+
+def _in_a_row(edit: Edit, node: ir.Node) -> bool:
+    """Give a Gemm whose bias is one number, or a row of two dimensions, a number for each of its columns."""
+    bias = node.inputs[2] if node.op_type == "Gemm" and len(node.inputs) > 2 else None
+    real, weights = real_constant(bias), of_constant(node.inputs[1])
+    if bias is None or real is None or weights is None or weights.levels.ndim != 2 or real.dtype != np.float32:
+        return False
+    columns = weights.levels.shape[weight_axis(node, 2)]
+    if real.shape == (columns,) or real.size not in (1, columns) or real.size != math.prod(real.shape[-1:]):
+        return False
+    node.replace_input_with(2, edit.constant(np.array(np.broadcast_to(real.ravel(), columns)), f"{bias.name}:row"))
+    return True
 
 
 def _floated(edit: Edit, node: ir.Node) -> bool:
@@ -36,6 +52,6 @@ def _floated(edit: Edit, node: ir.Node) -> bool:
     return True
 
 
-BIASES = Rule("biases", "An int32 bias whose own scale is not input scale · weight scale is a float bias",
-              "ONNX Runtime takes the levels of an int32 bias without looking at its scale; the floats are the file's",
-              _apply)
+BIASES = Rule("biases", "An int32 bias whose own scale is not input scale · weight scale is a float bias, and a Gemm's "
+              "is a number for each column", "ONNX Runtime takes the levels of an int32 bias without looking at its "
+              "scale; the floats are the file's", _apply)

@@ -22,6 +22,9 @@ from tilewright.compiler.normal.values import (
 
 __all__ = ["EARLIER", "INSIDE"]
 
+_BOUNDED = {**dict.fromkeys(CLAMPS, (1, 2)), "Pad": (2,)}
+"""Operators whose results are levels if the numbers among their inputs are."""
+
 
 def _chooses(node: ir.Node) -> bool:
     return not node.domain and node.op_type in CHOICES and not any(output.uses() for output in node.outputs[1:])
@@ -88,7 +91,7 @@ EARLIER = Rule("earlier", "A Q behind moves, choices and Pads of floats stands b
 
 def _apply_inside(edit: Edit) -> int:
     return sum(_lowered(edit, node) for node in edit.nodes()
-               if is_move(node) or _chooses(node) or (not node.domain and node.op_type in CLAMPS))
+               if is_move(node) or _chooses(node) or (not node.domain and node.op_type in _BOUNDED))
 
 
 def _lowered(edit: Edit, node: ir.Node) -> int:
@@ -120,14 +123,14 @@ def _lowered(edit: Edit, node: ir.Node) -> int:
 
 
 def _bounds_are_levels(node: ir.Node, like: ir.Node) -> bool:
-    """Tell whether a clamp of levels gives levels: each bound is one, or beyond all of them on its own side."""
-    if node.op_type != "Clip":
+    """Tell whether a clamp or Pad of levels gives levels: each number is one, or a bound beyond all of them."""
+    if node.op_type not in ("Clip", "Pad"):
         return True
     scale, zero = constant(like.inputs[1]), constant(like.inputs[2])
-    if scale is None or zero is None or node.attributes:
+    if scale is None or zero is None or (node.op_type == "Clip" and node.attributes) or "value" in node.attributes:
         return False
     kind = np.iinfo(zero.dtype)
-    for index, beyond in ((1, np.less), (2, np.greater)):
+    for index in _BOUNDED[node.op_type]:
         if len(node.inputs) <= index or node.inputs[index] is None:
             continue
         bound = constant(node.inputs[index])
@@ -136,11 +139,12 @@ def _bounds_are_levels(node: ir.Node, like: ir.Node) -> bool:
         steps = np.rint(bound.ravel()[0] / scale)
         level = float(steps) + float(zero)
         inside = kind.min <= level <= kind.max and np.float32(steps) * scale == bound.ravel()[0]
-        if not inside and not beyond(level, kind.min if index == 1 else kind.max):
+        beyond = node.op_type == "Clip" and (level < kind.min if index == 1 else level > kind.max)
+        if not inside and not beyond:
             return False
     return True
 
 
-INSIDE = Rule("inside", "Moves, choices and clamps of levels give levels: a Q and a DQ of the same parameters stand "
-              "behind those whose floats something reads", "their results are some of their inputs' levels, and "
-              "those that a clamp puts in their place are levels", _apply_inside)
+INSIDE = Rule("inside", "Moves, choices, clamps and Pads of levels give levels: a Q and a DQ of the same parameters "
+              "stand behind those whose floats something reads", "their results are some of their inputs' levels, and "
+              "those that a clamp or Pad puts in their place or around them are levels", _apply_inside)

@@ -20,9 +20,14 @@ from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.forms.attention import ATTENTION
 from tilewright.compiler.normal.forms.constant_parts import MASKS, PARTS
 from tilewright.compiler.normal.forms.einsum import EINSUM
+from tilewright.compiler.normal.forms.flat_volumes import VOLUMES
 from tilewright.compiler.normal.forms.fused import FUSED
 from tilewright.compiler.normal.forms.gains import GAINS
 from tilewright.compiler.normal.forms.joined_products import JOINED
+from tilewright.compiler.normal.forms.mirrored import MIRRORED
+from tilewright.compiler.normal.forms.moved_functions import FUNCTIONS
+from tilewright.compiler.normal.forms.narrow_levels import NARROW
+from tilewright.compiler.normal.forms.pixel_shuffles import SHUFFLES
 from tilewright.compiler.normal.forms.turned_products import TURNED_PRODUCTS
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.rules.biases import BIASES
@@ -47,8 +52,9 @@ FORMS: tuple[Rule, ...] = (FUSED, ATTENTION, EINSUM, TURNED_PRODUCTS)
 """Rules of float models too, before those are quantised."""
 
 RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, *FORMS, IMAGES, EXPAND, SPELLED_OUT, PLAIN, CONSTANTS, WEIGHT_LEVELS,
-                           BLOCKS, GAINS, MASKS, PARTS, CHANNELS, OFFSETS, FACTORS, BIASES, JOINED, IDLE, TURNS,
-                           STORAGE, PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
+                           BLOCKS, GAINS, MASKS, PARTS, VOLUMES, CHANNELS, OFFSETS, FACTORS, BIASES, JOINED,
+                           IDLE, SHUFFLES, TURNS, FUNCTIONS, STORAGE, NARROW, MIRRORED, PAIRS, ROUND_TRIPS,
+                           EARLIER, INSIDE)
 """In this order, again and again: what makes Q and DQ plain comes before what compares them, and one Q goes before a
 move before another goes inside it."""
 

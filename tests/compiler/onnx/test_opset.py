@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.compiler.onnx.test_opsets import network, quantised
-from tilewright.compiler.onnx.opset import with_gelu, with_kernels
+from tilewright.compiler.onnx.opset import with_gelu, with_kernels, with_round
 from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.isa.machine import PRESETS
 from tilewright.runtime.compared_run import run_model
@@ -110,3 +110,23 @@ def test_models_of_the_newest_opsets_run_as_older_ones_do(tmp_path, build, opset
     assert reports[0].cycles == reports[1].cycles
     feed = {"x": np.random.default_rng(0).normal(size=(1, 3, 8, 8)).astype(np.float32)}
     np.testing.assert_array_equal(*(InferenceSession(each).run(None, feed)[0] for each in (model, older)))
+
+
+def test_quantisation_of_opset_10_is_brought_to_that_of_a_round(tmp_path):
+    """ONNX Runtime rounds a float bias, which is an operator of opset 11."""
+    constants = {"s": np.float32(.05), "z": np.int8(0), "w": np.arange(27, dtype=np.int8).reshape(1, 3, 3, 3),
+                 "b": np.float32([.3])}
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+             helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+             helper.make_node("DequantizeLinear", ["w", "s", "z"], ["v"]),
+             helper.make_node("Conv", ["d", "v", "b"], ["c"]),
+             helper.make_node("QuantizeLinear", ["c", "s", "z"], ["r"]),
+             helper.make_node("DequantizeLinear", ["r", "s", "z"], ["y"])]
+    graph = helper.make_graph(nodes, "old", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 6, 6))],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 1, 4, 4))],
+                              [numpy_helper.from_array(value, name) for name, value in constants.items()])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 10)], ir_version=5)
+    assert with_round(proto).opset_import[0].version == 11
+    path = tmp_path / "old.onnx"
+    onnx.save(proto, path)
+    assert run_model(find_model(str(path), Silence()), PRESETS["base"], "fast", None).comparison.matches is True

@@ -80,3 +80,18 @@ def test_other_factors_stay(value):
 def test_sums_that_another_reads_keep_their_operator():
     form = normalise(_model(node("Add", ["c", "v"], "a"), node("Add", ["a", "c"], "e"), constants={"v": _VECTOR}))
     assert "offsets" not in form.counts
+
+
+@pytest.mark.parametrize("op", ["Mul", "BatchNormalization"])
+@pytest.mark.parametrize("turned", [0, 1])
+@pytest.mark.parametrize("scales", [scalar(.01), np.float32(_RNG.uniform(.005, .02, 8))], ids=["one scale", "scales"])
+def test_what_multiplies_a_gemm_is_in_the_scales_of_its_columns(op, turned, scales):
+    levels = _RNG.integers(-127, 128, (8, 16) if turned else (16, 8)).astype(np.int8)
+    constants = {f"p{index}": np.float32(_RNG.uniform(.5, 1.5, 8)) for index in range(4)} | {
+        **_BASE, "v": _VECTOR.ravel(), "w": levels, "ws": scales, "wz": np.zeros(scales.shape, np.int8)}
+    inputs = ["c", *(f"p{index}" for index in range(4))] if op == "BatchNormalization" else ["c", "v"]
+    nodes = [node("QuantizeLinear", ["x", "xs", "xz"], "xq"), node("DequantizeLinear", ["xq", "xs", "xz"], "xd"),
+             node("DequantizeLinear", ["w", "ws", "wz"], "wd", axis=1 - turned),
+             node("Gemm", ["xd", "wd"], "c", transB=turned), node(op, inputs, "e"),
+             node("QuantizeLinear", ["e", "ys", "yz"], "q"), node("DequantizeLinear", ["q", "ys", "yz"], "y")]
+    assert op not in _made(model(nodes, constants, (5, 16)), "factors")
