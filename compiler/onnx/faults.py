@@ -15,7 +15,7 @@ from tilewright.compiler.onnx.given_shapes import proposed_values
 from tilewright.compiler.onnx.half_floats import HALF_FLOATS
 from tilewright.isa.program import DTYPES
 
-__all__ = ["check_domains", "check_order", "check_types", "contradiction", "no_model", "way_out_of"]
+__all__ = ["check_attributes", "check_domains", "check_order", "check_types", "contradiction", "no_model", "way_out_of"]
 
 _BRANCHING = ("If", "Loop")
 _WAY_OUT = "cut the model so that this node runs outside, or replace it"
@@ -23,6 +23,10 @@ _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _FIRST_FIELD = b"\x08"
 """Begins nearly every ONNX file: ir_version comes first, and is a number."""
+
+_PADDINGS = ("NOTSET", "SAME_LOWER", "SAME_UPPER", "VALID")
+_WEIGHTS = {"Conv": 1, "ConvTranspose": 1, "QLinearConv": 3}
+"""Operators whose kernel is that of their weights, and which input those are."""
 
 _TYPE = re.compile(r"(\w+) typestr: \w+, has unsupported type: tensor\((\w+)\)")
 _INFERENCE = re.compile(r"(?:\[\w+\] )?\(op_type:(\w+), node name: ([^)]*)\): (?:\[\w+\] )?(.*)")
@@ -82,6 +86,29 @@ def check_domains(graph: onnx.GraphProto) -> None:
                                                                                    "define it as a function in the "
                                                                                    "model")
         for node in graph.node if node.domain not in _DOMAINS and node.output])
+
+
+def check_attributes(graph: onnx.GraphProto) -> None:
+    """Refuse attributes that no operator of ONNX takes, where a rule or onnx's inference would pass over them."""
+    kernels = {tensor.name: list(tensor.dims[2:]) for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "DequantizeLinear" and node.input and node.input[0] in kernels:
+            kernels[node.output[0]] = kernels[node.input[0]]
+    for node in graph.node:
+        given = {each.name: helper.get_attribute_value(each) for each in node.attribute
+                 if each.name in ("auto_pad", "kernel_shape", "perm")}
+        pad, turn = given.get("auto_pad", b"NOTSET"), given.get("perm", [])
+        if node.op_type == "Transpose" and sorted(turn) != list(range(len(turn))):
+            raise BadModelError(f"{_node(node)} must have a perm that names each axis once, not {turn}")
+        if node.domain in _DOMAINS and isinstance(pad, bytes) and pad.decode(errors="replace") not in _PADDINGS:
+            raise BadModelError(f"{_node(node)} must have an auto_pad of {', '.join(_PADDINGS)}, "
+                                f"not {pad.decode(errors='replace')!r:.40}")
+        weights = node.input[_WEIGHTS[node.op_type]:][:1] if node.op_type in _WEIGHTS else []
+        held = kernels.get(weights[0]) if weights else None
+        if node.domain in _DOMAINS and held and given.get("kernel_shape", held) != held \
+                and not any(each.name == "channels_last" for each in node.attribute):
+            raise BadModelError(f"{_node(node)} must have the kernel_shape {held} of its weights, "
+                                f"not {given['kernel_shape']}")
 
 
 def check_types(proto: onnx.ModelProto, subject: str) -> None:

@@ -32,7 +32,7 @@ from tilewright.compiler.normal.rules.normal_form import normalise, without_inte
 from tilewright.compiler.onnx.border import border_of, detach_outputs, keep_state, keep_types, stated_outputs
 from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_functions, inline_functions, name_results
 from tilewright.compiler.onnx.dialects import check_dialects
-from tilewright.compiler.onnx.faults import check_order, check_types, no_model, way_out_of
+from tilewright.compiler.onnx.faults import check_attributes, check_order, check_types, no_model, way_out_of
 from tilewright.compiler.onnx.half_floats import widen
 from tilewright.compiler.onnx.opset import raised, with_gelu, with_kernels, with_round
 from tilewright.compiler.onnx.order import in_order
@@ -224,6 +224,7 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
             onnx.checker.check_model(proto)
     except (onnx.checker.ValidationError, ValueError) as error:
         raise BadModelError(f"{subject} must be valid ONNX; the checker says: {first_line(error)}") from error
+    check_attributes(proto.graph)
     return proto
 
 
@@ -284,6 +285,10 @@ def _load_external(proto: onnx.ModelProto, folder: Path | None, size: int) -> No
         if target is None:
             raise BadModelError(f"External data of tensor {tensor.name!r} must be a file in the model's folder, "
                                 f"not {location!r:.100}", way_out="put it there, and export the model with that name")
+        for entry in tensor.external_data:
+            if entry.key in ("offset", "length") and not entry.value.isdecimal():
+                raise BadModelError(f"External data of tensor {tensor.name!r} must have a number as {entry.key}, "
+                                    f"not {entry.value!r:.40}")
         size += min(target.stat().st_size, _tensor_bytes(tensor))
         if size > MAX_MODEL_BYTES:
             raise ModelTooLargeError(f"Model and external data must have at most {MAX_MODEL_BYTES} bytes together")

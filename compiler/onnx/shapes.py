@@ -17,6 +17,9 @@ def fix_batch(proto: onnx.ModelProto) -> None:
     constants = {tensor.name for tensor in proto.graph.initializer}
     inputs = [value for value in proto.graph.input if value.name not in constants]
     for value in inputs:
+        if not value.type.HasField("tensor_type") and value.type.WhichOneof("value"):
+            raise UnsupportedModelError(f"Input {value.name!r} must be a tensor, and is none",
+                                        "export the model with tensors alone")
         if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
             raise UnsupportedModelError(f"Input {value.name!r} must be a tensor with a shape",
                                         f"give one with option --shape {value.name}=1,…")

@@ -209,8 +209,7 @@ def _session(model: str | Path | bytes, level: Level, written: str = "",
     # It would round the floats that are multiplied by quantised weights to 8 bits of its own (MatMulNBits).
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     options.graph_optimization_level = level
-    # Only errors: writing a fused model always warns that it may not fit another machine.
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what goes wrong is raised, and said once
     options.optimized_model_filepath = written
     return onnxruntime.InferenceSession(model, options, providers=_PROVIDERS)
 

@@ -100,7 +100,7 @@ def _session(model: onnx.ModelProto, level: Level, written: str = "") -> onnxrun
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = level
     options.optimized_model_filepath = written
-    options.log_severity_level = 3
+    options.log_severity_level = 4
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 

@@ -335,7 +335,9 @@ class GatherKernel(CopyKernel):
         if not values:
             raise Refused("Gather must have constant indices")
         extent = call.inputs[0].dims[self._axis(call)]
-        return np.array([axis_of(each, extent) for each in values], np.int64).reshape(stated.shape)
+        if wrong := [each for each in values if not -extent <= each < extent]:
+            raise Refused(f"Gather must have indices from {-extent} to {extent - 1}, not {wrong[0]}")
+        return np.array([each % extent for each in values], np.int64).reshape(stated.shape)
 
 
 class DepthToSpaceKernel(CopyKernel):
