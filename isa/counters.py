@@ -8,9 +8,9 @@ with none left over.
 from dataclasses import dataclass
 
 __all__ = [
-    "COUNTERS", "CYCLES_HIGH_WORD", "FAULTS", "FAULT_ADDRESS_WORD", "FAULT_WORD", "READ_ERROR", "READ_OUTSIDE",
-    "RECORD_WORDS", "SEMAPHORE_OVERFLOW", "STOPPED", "STRAY_RESPONSE", "WATCHDOG", "WRITE_ERROR", "WRITE_OUTSIDE",
-    "ZERO_COUNT", "Counter",
+    "COMMAND_CYCLES", "COUNTERS", "CYCLES_HIGH_WORD", "FAULTS", "FAULT_ADDRESS_WORD", "FAULT_WORD", "READ_ERROR",
+    "READ_OUTSIDE", "RECORD_WORDS", "SEMAPHORE_OVERFLOW", "STOPPED", "STRAY_RESPONSE", "WATCHDOG", "WRITE_ERROR",
+    "WRITE_OUTSIDE", "ZERO_COUNT", "Counter",
 ]
 
 
@@ -59,7 +59,7 @@ FAULT_WORD = 30
 FAULT_ADDRESS_WORD = 31
 
 (_NO_FAULT, READ_OUTSIDE, WRITE_OUTSIDE, READ_ERROR, WRITE_ERROR, SEMAPHORE_OVERFLOW, WATCHDOG, ZERO_COUNT,
- STRAY_RESPONSE, STOPPED) = range(10)
+ STRAY_RESPONSE, STOPPED, COMMAND_CYCLES) = range(11)
 """Codes in the fault word."""
 
 FAULTS = {
@@ -73,11 +73,13 @@ FAULTS = {
     ZERO_COUNT: "a count of zero, or a row longer than any buffer",
     STRAY_RESPONSE: "a response that no request waits for",
     STOPPED: "stopped from outside",
+    COMMAND_CYCLES: "units worked for too long without taking another command",
 }
 """Meanings of the fault word.
 
 The fault address is that of the refused request, or of the failed burst; or the index of the semaphore. The watchdog's
-is what the units did (`rtl.coprocessor.Status`), that of a count funct3 x 8 + variant of the instruction.
+and that of a command that takes too long is what the units did (`rtl.coprocessor.Status`), that of a count funct3 x 8 +
+variant of the instruction.
 """
 
 assert len(COUNTERS) <= CYCLES_HIGH_WORD

@@ -42,6 +42,7 @@ part of the bus, and each pair is told apart by bits, without a division.
 
 INTEGRATION: dict[str, tuple[int, ...]] = {
     "watchdog_cycles": (0, *(1 << bits for bits in range(8, 25))),
+    "command_cycles": (0, *(1 << bits for bits in range(12, 29))),
     "axi_prot": tuple(range(8)),
     "erasure": (0, 1, 2),
 }
@@ -112,6 +113,8 @@ class Machine:
         Commands that each unit's queue holds.
     watchdog_cycles : int
         Number of cycles in which the host waits and nothing moves before a fault is raised; 0 for no watchdog.
+    command_cycles : int
+        Number of cycles that units may work without taking another command before a fault is raised; 0 for no limit.
     erasure : int
         Whether an abort erases all buffers: 0 never, 1 on request, 2 always (`isa.erasure`).
     axi_prot : int
@@ -143,6 +146,7 @@ class Machine:
     parameter_channels: int = 1024
     queue_depth: int = 16
     watchdog_cycles: int = 65536
+    command_cycles: int = 0
     axi_prot: int = 0
     erasure: int = 0
     array: str = "winograd"

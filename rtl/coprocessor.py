@@ -127,7 +127,7 @@ class Coprocessor(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         machine = self.machine
-        m.submodules.control = self._control = control = FaultControl(machine.watchdog_cycles)
+        m.submodules.control = self._control = control = FaultControl(machine.watchdog_cycles, machine.command_cycles)
         self._cleared = cleared = ResetInserter(control.clear)
         m.submodules.dispatcher = self._dispatcher = cleared(Dispatcher(machine))
         m.submodules.semaphores = self._semaphores = cleared(Semaphores())
@@ -161,6 +161,7 @@ class Coprocessor(wiring.Component):
             dispatcher.drop.eq(self.fault & ~self._control.aborting),  # what follows an abort waits for its end
             dispatcher.hold.eq(self._control.hold),
             dispatcher.dead.eq(self._control.dead),
+            self._control.works.eq(~dispatcher.idle),
             self.passes.eq((dispatcher.idle & ~self._control.hold) | self._control.dead),
             self.idle.eq(dispatcher.idle & ~self._control.hold & ~self.fault),
             self.status.mac_state.eq(units["mac"].state),
@@ -168,6 +169,10 @@ class Coprocessor(wiring.Component):
             self.status.queued.eq(Cat(getattr(dispatcher, name).valid for name in QUEUED_UNITS)),
             self.status.semaphores.eq(Cat(getattr(self._semaphores, f"{name}_available") for name in NAMES)),
         ]
+
+        if self.machine.command_cycles:
+            queues = [getattr(dispatcher, name) for name in QUEUED_UNITS]
+            m.d.sync += self._control.begins.eq(Cat(queue.valid & queue.ready for queue in queues).any())
 
         # Not reset by a fault: the host, asleep, learns of it.
         self._armed = Signal()

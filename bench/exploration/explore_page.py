@@ -13,8 +13,8 @@ __all__ = ["explore_page"]
 
 _PARAMETER_UNITS = {
     "bus_bytes": "bytes", "activation_bytes": "bytes", "weight_bytes": "bytes", "result_bytes": "bytes",
-    "bytes_per_cycle": "bytes", "latency_cycles": "cycles", "watchdog_cycles": "cycles", "queue_depth": "commands",
-    "parameter_channels": "channels", "mhz": "MHz"}
+    "bytes_per_cycle": "bytes", "latency_cycles": "cycles", "watchdog_cycles": "cycles", "command_cycles": "cycles",
+    "queue_depth": "commands", "parameter_channels": "channels", "mhz": "MHz"}
 
 
 def explore_page(setup: StudySetup, trials: Sequence[FinishedTrial], content: Mapping[str, Any],

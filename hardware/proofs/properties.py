@@ -217,8 +217,9 @@ PROPERTIES = (
               "to a unit while units stop; after a fault only `sta.status` does, to the store. A fence is taken when "
               "queues are empty, units were quiet for four cycles and memory has acknowledged all writes, or the "
               "machine is dead. Where the host waits and nothing moves for 257 cycles units stop, and in 256 more "
-              "they are reset or the machine is dead, and then takes every command. Provided that no B precedes its "
-              "address and the last W of its burst.",
+              "they are reset or the machine is dead, and then takes every command. Where units work for 4,096 cycles "
+              "and take no further command they stop. Provided that no B precedes its address and the last W of its "
+              "burst.",
         source="recovery.sv.j2",
         values=recovery_values,
         design=ProvedDesign("tilewright.hardware.proofs.unitless_coprocessor", "UnitlessCoprocessor", (RECOVERING,)),
@@ -233,6 +234,7 @@ PROPERTIES = (
             Mutant("a later fault replaces the first", _FAULTS, "(phase == Phase.RUN) & ~self.fault",
                    "phase == Phase.RUN"),
             Mutant("an abort keeps the fault", _FAULTS, "aborting.eq(0), self.fault.eq(0),", "aborting.eq(0),"),
+            Mutant("a command at work is none", _COPROCESSOR, "works.eq(~dispatcher.idle)", "works.eq(self.irq)"),
         ),
         bound=12,
     ),

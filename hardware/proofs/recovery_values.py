@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tilewright.isa.counters import WATCHDOG
+from tilewright.isa.counters import COMMAND_CYCLES, WATCHDOG
 from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, SEMAPHORE_WIDTH, SEMAPHORES
 from tilewright.isa.machine import Machine, preset
 
 __all__ = ["QUEUES", "RECOVERING", "recovery_exposed", "recovery_values", "semaphore_exposed", "semaphore_values"]
 
-RECOVERING: Machine = replace(preset("nano"), name="proved", queue_depth=4, watchdog_cycles=256)
+RECOVERING: Machine = replace(preset("nano"), name="proved", queue_depth=4, watchdog_cycles=256, command_cycles=4096)
 """A machine in which everything that does not matter to faults is as small as possible."""
 
 QUEUES = ("load", "mac", "post", "store")
@@ -19,16 +19,17 @@ _NAMES = tuple(semaphore.name for semaphore in SEMAPHORES)
 def recovery_values() -> Mapping[str, object]:
     """Return the values of the template; commands as their six lowest bits."""
     return {"units": QUEUES, "semaphores": _NAMES, "count_bits": SEMAPHORE_WIDTH, "watchdog_code": WATCHDOG,
-            "watchdog": RECOVERING.watchdog_cycles, "fence": _code("fence"), "record": _code("status")}
+            "watchdog": RECOVERING.watchdog_cycles, "endless_code": COMMAND_CYCLES,
+            "command_cycles": RECOVERING.command_cycles, "fence": _code("fence"), "record": _code("status")}
 
 
 def recovery_exposed() -> tuple[str, ...]:
     """Return the signals of the coprocessor that the template names."""
     control = ("phase", "aborting", "still", "hold", "clear", "dead", "raised", "code", "address", "moves", "waits",
-               "moved", "waited")
+               "moved", "waited", "spent", "begins")
     dispatcher = ("quiet", "idle", "busy", "abort_taken", "fence_taken", "zero_count", "store.o__payload",
                   "store.fifo.storage*", "store.fifo.w_port__addr")
-    queues = ("fifo.inner_level", "fifo.r_rdy", "fifo.r_port__addr", "i__valid")
+    queues = ("fifo.inner_level", "fifo.r_rdy", "fifo.r_port__addr", "i__valid", "o__ready")
     kept = ("reader.pending", "writer.pending", "writer.lengths")
     bus = ("read_data__valid", *(f"{queue}.{name}" for queue in kept for name in ("level", "has_room", "has_entry")),
            "reader.orphans", "reader.has_orphans", "reader.splitter.o__valid",

@@ -8,8 +8,8 @@ from tilewright.isa.registers.host_registers import BY_HOST_REGISTER, CONSTANT, 
 
 __all__ = ["capability", "required"]
 
-_SET_BY_SYSTEM = {"erasure", "watchdog", "prot"}
-"""Fields of ``options`` that suit a machine to its system, and no program relies on: `isa.machine.INTEGRATION`."""
+_SET_BY_SYSTEM = (("options", "erasure"), ("options", "watchdog"), ("options", "prot"), ("limits", "command"))
+"""Fields that suit a machine to its system, and no program relies on: `isa.machine.INTEGRATION`."""
 
 assert len(_SET_BY_SYSTEM) == len(INTEGRATION)
 
@@ -26,8 +26,9 @@ def capability(machine: Machine) -> dict[str, int]:
         "array": {**sizes, "kind": list(ARRAYS).index(machine.array)},
         "buffers": sizes,
         "options": {**{name: int(getattr(machine, name)) for name in UNITS}, "erasure": machine.erasure,
-                    "watchdog": max(machine.watchdog_cycles.bit_length() - 1, 0), "prot": machine.axi_prot},
+                    "watchdog": _logarithm(machine.watchdog_cycles), "prot": machine.axi_prot},
         "extension": 0 if extension is None else int(extension.digest[:8] or "0", 16),
+        "limits": {"command": _logarithm(machine.command_cycles)},
     }
     return {name: _packed(BY_HOST_REGISTER[name], values[name]) for name in CONSTANT}
 
@@ -36,9 +37,13 @@ def required(machine: Machine) -> dict[str, tuple[int, int]]:
     """Return mask and value of each register of ``CONSTANT`` that a program for ``machine`` relies on, by name."""
     masks = dict.fromkeys(CONSTANT, 0xffff_ffff)
     masks["version"] = BY_HOST_REGISTER["version"].field("port").mask
-    for name in _SET_BY_SYSTEM:
-        masks["options"] &= ~BY_HOST_REGISTER["options"].field(name).mask
+    for register, name in _SET_BY_SYSTEM:
+        masks[register] &= ~BY_HOST_REGISTER[register].field(name).mask
     return {name: (masks[name], value & masks[name]) for name, value in capability(machine).items()}
+
+
+def _logarithm(cycles: int) -> int:
+    return max(cycles.bit_length() - 1, 0)
 
 
 def _fields(register: str) -> list[str]:

@@ -27,7 +27,7 @@ PORT_VERSION = 1
 WINDOW_PARTS = ("base", "limit", "rights")
 """Registers of each window, in the order of their addresses; a window takes 16 bytes."""
 
-CONSTANT = ("identity", "version", "array", "buffers", "options", "extension")
+CONSTANT = ("identity", "version", "array", "buffers", "options", "extension", "limits")
 """Names of registers whose value the machine fixes: `isa.registers.capability`."""
 
 _OPTIONS = (
@@ -88,6 +88,9 @@ HOST_REGISTERS = (
     PortRegister("options", 0xd0, "R", "for each unit whether there is one, and other options",
                  _OPTIONS),
     PortRegister("extension", 0xd4, "R", "first 32 bits of the SHA-256 of an extension's file; 0 for none"),
+    PortRegister("limits", 0xd8, "R", "of what a program may do", (
+        RegisterField("command", 0, 5, "log2 of command_cycles; 0: no limit"),
+    )),
 )
 """In the order of their addresses."""
 

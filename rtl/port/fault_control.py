@@ -1,11 +1,11 @@
-"""Faults, abort and watchdog: when the units stop, when the bus is idle, and when everything is reset."""
+"""Faults, abort and two watchdogs: when the units stop, when the bus is idle, and when everything is reset."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.enum import Enum
 from amaranth.lib.wiring import In, Out
 
-from tilewright.isa.counters import FAULTS, WATCHDOG
+from tilewright.isa.counters import COMMAND_CYCLES, FAULTS, WATCHDOG
 
 __all__ = ["FaultControl", "Phase"]
 
@@ -30,12 +30,13 @@ class FaultControl(wiring.Component):
     way, resets the counters too, and forgets the fault.
 
     The watchdog counts cycles in which the host waits and nothing moves, each a cycle later; ``watchdog_cycles`` of
-    them are a fault. If the bus does not come to rest in that time, the machine is dead: only reset helps.
+    them are a fault. If the bus does not come to rest in that time, the machine is dead: only reset helps. The watchdog
+    of commands counts cycles in which units work and take no further command; ``command_cycles`` are a fault.
 
     Parameters
     ----------
-    watchdog_cycles
-        A power of two, or 0: no watchdog.
+    watchdog_cycles, command_cycles
+        Powers of two, or 0: no such watchdog.
 
     Members
     -------
@@ -49,6 +50,8 @@ class FaultControl(wiring.Component):
         Something moved on in this cycle or just before.
     waits : ``In(1)``
         The host cannot go on.
+    works : ``In(1)``, begins : ``In(1)``
+        A unit has a command, or takes one from its queue.
     fault : ``Out(1)``, fault_code : ``Out(...)``, fault_address : ``Out(32)``
         The first fault since reset or abort. Of the watchdog the address is ``state``.
     state : ``In(32)``
@@ -73,12 +76,12 @@ class FaultControl(wiring.Component):
         The bus does not answer.
     """
 
-    def __init__(self, watchdog_cycles: int) -> None:
-        self.watchdog_cycles = watchdog_cycles
+    def __init__(self, watchdog_cycles: int, command_cycles: int = 0) -> None:
+        self.watchdog_cycles, self.command_cycles = watchdog_cycles, command_cycles
         super().__init__({
             "raised": In(1), "code": In(_CODE), "address": In(32),
             "abort_request": In(1), "erase_request": In(1), "erased": In(1), "quiet": In(1),
-            "moves": In(1), "waits": In(1), "state": In(32),
+            "moves": In(1), "waits": In(1), "works": In(1), "begins": In(1), "state": In(32),
             "fault": Out(1), "fault_code": Out(_CODE), "fault_address": Out(32),
             "aborting": Out(1), "erasing": Out(1), "halt": Out(1), "hold": Out(1), "clear": Out(1),
             "clear_counters": Out(1), "dead": Out(1),
@@ -87,7 +90,7 @@ class FaultControl(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         phase = Signal(Phase)
-        expired = self._watchdog(m)
+        expired, endless = self._watchdog(m), self._endless(m)
         wants_erasure = Signal()
         m.d.comb += [
             self.halt.eq(self.hold & ~self.erasing),
@@ -96,12 +99,13 @@ class FaultControl(wiring.Component):
         with m.If((phase == Phase.RUN) & ~self.fault):
             with m.If(self.raised):
                 m.d.sync += [self.fault.eq(1), self.fault_code.eq(self.code), self.fault_address.eq(self.address)]
-            with m.Elif(expired):
-                m.d.sync += [self.fault.eq(1), self.fault_code.eq(WATCHDOG), self.fault_address.eq(self.state)]
+            for happens, code in ((endless, COMMAND_CYCLES), (expired, WATCHDOG)):
+                with m.Elif(happens):
+                    m.d.sync += [self.fault.eq(1), self.fault_code.eq(code), self.fault_address.eq(self.state)]
         # Registers of their own: they go everywhere.
         with m.Switch(phase):
             with m.Case(Phase.RUN):
-                with m.If(self.raised | expired | self.abort_request):
+                with m.If(self.raised | endless | expired | self.abort_request):
                     m.d.sync += [phase.eq(Phase.STOP), self.hold.eq(1)]
             with m.Case(Phase.STOP):
                 with m.If(Mux(self.erasing, self.erased, self.quiet)):
@@ -139,3 +143,15 @@ class FaultControl(wiring.Component):
             with m.Elif(waited | self.hold):
                 m.d.sync += still.eq(still + 1)
         return expired
+
+    def _endless(self, m: Module) -> Signal:
+        """Return whether units work on what they have taken for too long; after a fault they have only records."""
+        endless = Signal()
+        if self.command_cycles:
+            spent = Signal(range(self.command_cycles + 1))
+            m.d.comb += endless.eq(spent[-1])
+            with m.If(self.begins | ~self.works | self.hold | self.fault):
+                m.d.sync += spent.eq(0)
+            with m.Else():
+                m.d.sync += spent.eq(spent + 1)
+        return endless

@@ -4,6 +4,7 @@ A fence returns the code, a record has more, an abort ends it.
 """
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -167,6 +168,32 @@ def test_a_deadlock_ends_in_the_watchdogs_fault(program, host):
     result = run_rtl(NANO, elf, Simulation(images=IMAGES), windows=WINDOWS, host=host)
     assert (result.stop_reason, result.exit_code) == ("exit", 0)
     assert result.cycles > NANO.watchdog_cycles
+
+
+@pytest.mark.slow  # a simulator for each host
+def test_a_command_that_never_ends_is_ended_where_the_machine_limits_its_cycles(program, host):
+    limited = replace(NANO, command_cycles=4096)
+    elf = program(f"""
+        if (work()) return 50;
+        uint32_t right = memory[0x800];
+        memory[0x800] = 0;
+        tw_lda_set_row(16, 4, 16);
+        tw_lda_set_step(64, 64);
+        for (int i = 0; i < 100; ++i) tw_lda_linear(0, 0x80000000u, 0, 16, 0);      // 25,600 words, no command has many
+        if (tw_sta_fence()) return 51;
+        tw_lda_set_row(64, 256, 0);
+        tw_lda_set_step(0, 0);
+        for (int i = 0; i < 20; ++i) tw_lda_linear(0, 0x80000000u, 0, 1023, 0);
+        if (tw_sta_fence() != 10) return 52;
+        tw_sta_status({RECORD}u);
+        if (tw_sta_fence() != 10) return 53;
+        if (!(memory[0x400 + {FAULT_ADDRESS_WORD}] >> 3 & 1)) return 54;     // the load was busy
+        if (tw_sta_abort()) return 55;
+        return work() || memory[0x800] != right;
+    """)
+    result = run_rtl(limited, elf, Simulation(images=IMAGES, max_cycles=200_000), windows=WINDOWS, host=host)
+    assert (result.stop_reason, result.exit_code) == ("exit", 0)
+    assert 25_600 + limited.command_cycles < result.cycles < 20 * limited.command_cycles
 
 
 @pytest.mark.parametrize("word", ["0u", "0x7000000bu | 7u << 12"])

@@ -69,7 +69,8 @@ def init(project, machine: Machine, **others: int) -> list[int]:
 def test_init_sets_the_windows_of_the_network(project):
     expected = [number for window in project[0].manifest.windows
                 for number in (window.limit - window.base, window.permission.value)]
-    code, _, *found = init(project, replace(NANO, name="ours", watchdog_cycles=0, erasure=1, axi_prot=2))
+    ours = replace(NANO, name="ours", watchdog_cycles=0, command_cycles=1 << 20, erasure=1, axi_prot=2)
+    code, _, *found = init(project, ours)
     assert code == OK
     assert found == expected + [0] * (8 - len(expected))
 
