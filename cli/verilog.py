@@ -16,6 +16,7 @@ class MemoryBus(StrEnum):
     """The memory bus of the package's top module."""
 
     axi4 = "axi4"
+    axi4_own_clock = "axi4-own-clock"
     wishbone = "wishbone"
 
 
@@ -27,7 +28,9 @@ def register(app: typer.Typer) -> None:
 @with_groups
 def verilog(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False,
                                                  help="Folder to write.")],
-            bus: Annotated[MemoryBus, typer.Option("--bus", help="Bus to memory.")] = MemoryBus.axi4,
+            bus: Annotated[MemoryBus, typer.Option(
+                "--bus", help="Bus to memory; axi4-own-clock has a clock that is not the coprocessor's.")]
+            = MemoryBus.axi4,
             port: Annotated[HardwarePort, typer.Option(
                 "--port", help="How the host sends commands: CV-X-IF as of CV32E40X 0.6, "
                                                          "version 1.0 of it, or registers on AXI4-Lite.")] = "cvxif",

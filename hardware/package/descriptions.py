@@ -49,6 +49,7 @@ def descriptions(machine: Machine, top: Top, files: Sequence[str]) -> dict[str, 
     values = {
         "top": TOP, "version": _version(), "title": f"Tilewright's coprocessor, machine {machine.name}",
         "ports": top.ports, "buses": buses, "registers": registers_of(top.windows),
+        "own_clock": any(port.name == "bus_clk" for port in top.ports),
         "register_bytes": 1 << ADDRESS_BITS, "access": _ACCESS,
         "sources": [name for name in files if name.startswith("rtl/") and name.endswith(".v")],
         "testbench": [name for name in files if name.startswith("testbench/")],

@@ -20,6 +20,7 @@ WAIVERS = {
     "UNUSEDSIGNAL": "instructions, structures and counters have fields that not every module reads",
     "CASEOVERLAP": "cases with don't-cares are in order of priority",
     "VARHIDDEN": "an instance may have the name of what it gives",
+    "SYNCASYNCNET": "a reset of one side of a queue between two clocks reaches the other side at once",
     "UNOPTFLAT": "a vector whose upper bits follow from its lower ones is no loop",
 }
 """Warnings by what a pragma calls them, and why they say nothing there; all others are in force."""

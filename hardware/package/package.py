@@ -12,7 +12,7 @@ from tilewright.hardware.package.lint_pragmas import with_pragmas
 from tilewright.hardware.package.readme import readme
 from tilewright.hardware.package.testbench import command_lines, exercise, memory_lines, placeholders, settings_lines
 from tilewright.hardware.package.top import (
-    BRIDGE,
+    BRIDGES,
     COPROCESSOR,
     CORE_FOLDER,
     SYSTEM_FILES,
@@ -25,7 +25,7 @@ from tilewright.isa.command_port import HardwarePort
 from tilewright.isa.machine import Machine
 from tilewright.isa.registers.host_registers import WindowPins
 from tilewright.sim.verilog.core_sources import core_license, core_sources, system_sources
-from tilewright.sim.verilog.elaborate import coprocessor_modules, wishbone_modules
+from tilewright.sim.verilog.elaborate import bridge_modules, coprocessor_modules
 from tilewright.sim.verilog.ports import packaged, ports_of
 from tilewright.tools.files import reason, write_file
 from tilewright.tools.templates import render
@@ -56,7 +56,7 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: Ha
     Parameters
     ----------
     bus
-        The memory bus of the top module: ``axi4`` or ``wishbone``.
+        The memory bus of the top module: ``axi4``, in the coprocessor's clock or in its own, or ``wishbone``.
     port
         How a host reaches the top module.
     windows
@@ -91,7 +91,7 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: Ha
     package.files |= {f"rtl/{name}": text for name, text in sources.items()}
     commands = _add_testbench(package, machine, bus, port, top, list(sources))
     for name in _CONSTRAINTS:
-        package.template(f"constraints/{name}", name, {"windows": windows})
+        package.template(f"constraints/{name}", name, {"windows": windows, "bus": bus})
     package.files[_FILE_LIST] = "".join(f"rtl/{name}\n" for name in sources)
     package.files |= descriptions(machine, top, tuple(package.files))
     package.files = {name: licensed(name, text) for name, text in package.files.items()} | {"LICENSE": licence_text()}
@@ -110,10 +110,11 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: Ha
 def _sources(machine: Machine, bus: Bus, port: HardwarePort, windows: WindowPins) -> tuple[Top, dict[str, str]]:
     """Return the top module and the Verilog of all modules by file name, the top first."""
     coprocessor = packaged(coprocessor_modules(machine, port, windows), COPROCESSOR)
-    bridge = packaged(wishbone_modules(machine.bus_bytes), BRIDGE) if bus == "wishbone" else ""
-    top = build_top(machine, bus, port, ports_of(coprocessor, COPROCESSOR), ports_of(bridge, BRIDGE) if bridge else ())
+    name = BRIDGES.get(bus)
+    bridge = packaged(bridge_modules(name, machine.bus_bytes), name) if name else ""
+    top = build_top(machine, bus, port, ports_of(coprocessor, COPROCESSOR), ports_of(bridge, name) if name else ())
     sources = {f"{TOP}.v": top.text, f"{COPROCESSOR}.v": with_pragmas(coprocessor, COPROCESSOR)}
-    return top, sources | ({f"{BRIDGE}.v": with_pragmas(bridge, BRIDGE)} if bridge else {})
+    return top, sources | ({f"{name}.v": with_pragmas(bridge, name)} if name else {})
 
 
 def _core_files() -> dict[str, str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from tilewright._version import __version__
 from tilewright.hardware.package.descriptions import COMPONENT, CORE_FILE
 from tilewright.hardware.package.top import (
-    BRIDGE,
+    BRIDGES,
     COPROCESSOR,
     CORE_FOLDER,
     SYSTEM,
@@ -24,12 +24,13 @@ __all__ = ["instance", "readme"]
 
 _TEMPLATE = Path(__file__).parent / "templates" / "README.md.j2"
 
-_SOURCES = (f"rtl/{TOP}.v", f"rtl/{COPROCESSOR}.v", f"rtl/{BRIDGE}.v")
+_SOURCES = (f"rtl/{TOP}.v", f"rtl/{COPROCESSOR}.v", *(f"rtl/{name}.v" for name in BRIDGES.values()))
 
 _FILES = {
     f"rtl/{TOP}.v": "the top module: flat ports, each with its meaning",
     f"rtl/{COPROCESSOR}.v": "the coprocessor, generated",
-    f"rtl/{BRIDGE}.v": "the adapter from its AXI4 port to Wishbone, generated",
+    f"rtl/{BRIDGES['wishbone']}.v": "the adapter from its AXI4 port to Wishbone, generated",
+    f"rtl/{BRIDGES['axi4-own-clock']}.v": "the queues between its clock and that of the bus, generated",
     "testbench/testbench.v": "sends commands, compares memory",
     "testbench/xif_host.v": "a core's part of CV-X-IF",
     "testbench/split_xif_host.v": "a core's part of CV-X-IF 1.0",

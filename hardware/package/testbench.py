@@ -34,7 +34,7 @@ from tilewright.sim.values.main_memory import MainMemory
 __all__ = ["MODEL", "Exercise", "command_lines", "exercise", "memory_lines", "placeholders", "settings_lines"]
 
 MODEL = "lenet5_accel"
-_PREFIX: dict[Bus, str] = {"axi4": "m_axi_", "wishbone": "wb_"}
+_PREFIX: dict[Bus, str] = {"axi4": "m_axi_", "axi4-own-clock": "m_axi_", "wishbone": "wb_"}
 _PORT_PREFIX: dict[HardwarePort, str] = {"cvxif": "xif_", "cvxif-1.0": "xif_", "axi4lite": "s_axi_"}
 _HOST: dict[HardwarePort, str] = {"cvxif": "xif_host", "cvxif-1.0": "split_xif_host", "axi4lite": "axilite_host"}
 _RANGES = {True: ((2, 4), (7, 8)), False: ((2, 3), (7, 8))}
@@ -129,7 +129,8 @@ def placeholders(machine: Machine, work: Exercise, bus: Bus, port: HardwarePort,
     pins = [f"    .window{index}_base({_hex(base)}), .window{index}_limit({_hex(limit)}),\n"
                f"    .window{index}_readable(1'b{readable}), .window{index}_writable(1'b{writable}),"
                for index, (base, limit, readable, writable) in enumerate(_windows(work.compiled))]
-    memory, host = "axi_memory" if bus == "axi4" else "wishbone_memory", _HOST[port]
+    memory, host = "wishbone_memory" if bus == "wishbone" else "axi_memory", _HOST[port]
+    clock = "bus_clk" if bus == "axi4-own-clock" else "clk"
     bus_wires, bus_ports, bus_pins = _connections(top, _PREFIX[bus])
     port_wires, port_ports, port_pins = _connections(top, _PORT_PREFIX[port])
     return {
@@ -151,8 +152,9 @@ def placeholders(machine: Machine, work: Exercise, bus: Bus, port: HardwarePort,
         "HOST_FILE": f"{host}.v",
         "REGISTERS": {register.name.upper(): f"{register.offset:03x}" for register in REGISTERS
                       if register.name in ("rs1", "rs2", "command", "result")},
+        "BUS_CLOCK": clock if clock != "clk" else "",
         "MEMORY": f"  {memory} #(.BUS_BYTES(BUS_BYTES), .WORDS(WORDS), .BASE(BASE)) memory (\n"
-                  + _wrapped("    ", f".clk(clk), .rst(rst), .broken(broken){bus_pins}") + "\n  );",
+                  + _wrapped("    ", f".clk({clock}), .rst(rst), .broken(broken){bus_pins}") + "\n  );",
         "MEMORY_FILE": f"{memory}.v",
     }
 

@@ -12,14 +12,17 @@ from tilewright.isa.registers.host_registers import WindowPins
 from tilewright.sim.verilog.ports import Port
 
 __all__ = [
-    "BRIDGE", "COPROCESSOR", "CORE_FOLDER", "SYSTEM", "SYSTEM_FILES", "TOP", "Bus", "Top", "TopPort", "build_top",
+    "BRIDGES", "COPROCESSOR", "CORE_FOLDER", "SYSTEM", "SYSTEM_FILES", "TOP", "Bus", "Top", "TopPort", "build_top",
     "vector",
 ]
 
-Bus = Literal["axi4", "wishbone"]
+Bus = Literal["axi4", "axi4-own-clock", "wishbone"]
 
-TOP, COPROCESSOR, BRIDGE = "tilewright_coprocessor", "coprocessor", "wishbone_bridge"
+TOP, COPROCESSOR = "tilewright_coprocessor", "coprocessor"
 """Names of the modules."""
+
+BRIDGES: dict[Bus, str] = {"axi4-own-clock": "clock_crossing", "wishbone": "wishbone_bridge"}
+"""Names of what is between the coprocessor's AXI4 port and the bus."""
 
 SYSTEM, SYSTEM_FILES, CORE_FOLDER = "tilewright_soc", "tilewright_soc.f", "cv32e40x"
 """Of core and coprocessor together: top module and list of sources; and the folder with the core's."""
@@ -31,6 +34,7 @@ _WINDOW_FIELDS = (("base", 32), ("limit", 32), ("readable", 1), ("writable", 1))
 
 _MEANINGS = {
     "clk": "clock; every register uses its rising edge",
+    "bus_clk": "clock of m_axi_*, of any frequency and phase",
     "rst": "synchronous reset, active high, together with the bus; hold it for one cycle or more",
     "stop_request": "stops only the coprocessor, like a fault, until the abort instruction; one cycle or longer",
     "issue_valid": "the core offers an instruction in its ID stage",
@@ -135,8 +139,9 @@ def vector(width: int) -> str:
 
 def build_top(machine: Machine, bus: Bus, commands: HardwarePort, coprocessor: tuple[Port, ...],
               bridge: tuple[Port, ...]) -> Top:
-    """Return the top module around ``coprocessor`` and, on Wishbone, ``bridge``, whose ports are given."""
-    ports = tuple(_in_order([*_own_ports(coprocessor, bus), *_bus_ports(coprocessor, bridge, bus)]))
+    """Return the top module around ``coprocessor`` and what `BRIDGES` has for the bus, whose ports are given."""
+    clocks = tuple(port for port in bridge if port.name == "bus_clk")
+    ports = tuple(_in_order([*_own_ports(coprocessor + clocks, bus), *_bus_ports(coprocessor, bridge, bus)]))
     windows: WindowPins = "pins" if any(_window(port.name) for port in coprocessor) else "registers"
     if windows == "registers":
         ports = tuple(replace(port, meaning=_INTERRUPT) if port.name == "irq" else port for port in ports)
@@ -144,12 +149,15 @@ def build_top(machine: Machine, bus: Bus, commands: HardwarePort, coprocessor: t
     width = max(len(port.declaration) for port in ports) + 1
     for index, port in enumerate(ports):
         comma = "" if index == len(ports) - 1 else ","
-        lines.append(f"  {port.declaration + comma:<{width}} // {port.meaning}")
+        line = f"  {port.declaration + comma:<{width}}"
+        if port.name == "rst" and clocks:  # as in `lint_pragmas`, of whose text this file is no part
+            line = f"  /* verilator lint_off SYNCASYNCNET */{line} /* verilator lint_on SYNCASYNCNET */"
+        lines.append(f"{line} // {port.meaning}")
     lines.append(");")
-    if bus == "wishbone":
+    if bridge:
         wires = [port for port in coprocessor if port.name.startswith(_AXI)]
         lines += [f"  wire {vector(port.width):>7} {port.name};" for port in wires]
-        lines += ["", _instance(BRIDGE, "bridge", {port.name: _bridge_wire(port.name) for port in bridge})]
+        lines += ["", _instance(BRIDGES[bus], "bridge", {port.name: _bridge_wire(port.name) for port in bridge})]
     lines += ["", _instance(COPROCESSOR, "inner", {port.name: _outer(port.name, bus) for port in coprocessor}),
               "endmodule"]
     return Top(ports, "\n".join(lines) + "\n")
@@ -159,14 +167,16 @@ def _heading(machine: Machine, bus: Bus, port: HardwarePort, windows: WindowPins
     parameters = ", ".join(f"{each.name} = {getattr(machine, each.name)}" for each in fields(machine)
                            if each.name != "name")
     bits = 8 * machine.bus_bytes
-    buses = {"axi4": f"AXI4 master, {bits} bits, 32-bit addresses, INCR bursts of up to 64 words, one ID",
+    axi = f"AXI4 master, {bits} bits, 32-bit addresses, INCR bursts of up to 64 words, one ID"
+    buses = {"axi4": axi, "axi4-own-clock": f"{axi}, in a clock of its own",
              "wishbone": f"Wishbone B4 master, pipelined mode, {bits} bits, 32-bit byte addresses"}
+    clocks = "Two clocks" if bus == "axi4-own-clock" else "One clock"
     lines = [
         f"Tilewright's coprocessor, machine {machine.name}: {_PORT_TITLES[port]} and {bus}.",
         "",
         *textwrap.wrap(f"Parameters, fixed when this was written: {parameters}.", 117),
         f"Bus: {buses[bus]}.",
-        "One clock, a synchronous reset. Set the windows before the first command, and keep them stable from then on.",
+        f"{clocks}, a synchronous reset. Set the windows before the first command, and keep them stable from then on.",
         *(["Windows, their lock, interrupt and capability are registers; component.xml and README.md list them."]
           if windows == "registers" else []),
     ]
@@ -193,8 +203,8 @@ def _axi_meaning(field: str, protocol: str) -> str:
 
 
 def _bus_ports(coprocessor: tuple[Port, ...], bridge: tuple[Port, ...], bus: Bus) -> Iterator[TopPort]:
-    if bus == "axi4":
-        for port in coprocessor:
+    if bus != "wishbone":
+        for port in bridge or coprocessor:
             if port.name.startswith(_AXI):
                 field = port.name.removeprefix(_AXI)
                 yield TopPort(f"m_axi_{field}", port.width, port.is_input, _axi_meaning(field, "AXI4"))
@@ -207,8 +217,8 @@ def _bus_ports(coprocessor: tuple[Port, ...], bridge: tuple[Port, ...], bus: Bus
 
 def _in_order(ports: list[TopPort]) -> list[TopPort]:
     """Return the ports by what they belong to: clock, CV-X-IF, windows, bus, the rest."""
-    groups = ("clk", "rst", "xif_issue", "xif_register", "xif_commit", "xif_result", "s_axi_ar", "s_axi_r", "s_axi_aw",
-              "s_axi_w", "s_axi_b", "window", "m_axi_ar", "m_axi_r", "m_axi_aw",
+    groups = ("clk", "bus_clk", "rst", "xif_issue", "xif_register", "xif_commit", "xif_result", "s_axi_ar", "s_axi_r",
+              "s_axi_aw", "s_axi_w", "s_axi_b", "window", "m_axi_ar", "m_axi_r", "m_axi_aw",
               "m_axi_w", "m_axi_b", "wb_")
 
     def group(port: TopPort) -> int:
@@ -232,7 +242,9 @@ def _outer(name: str, bus: Bus) -> str:
 
 def _bridge_wire(name: str) -> str:
     """Return what a port of the bridge is connected to in the top module."""
-    return name.replace(_SLAVE_AXI, _AXI).replace(_WISHBONE, "wb_")
+    if name.startswith(_SLAVE_AXI):
+        return name.replace(_SLAVE_AXI, _AXI)
+    return name.replace(_AXI, "m_axi_").replace(_WISHBONE, "wb_")
 
 
 def _window(name: str) -> str:

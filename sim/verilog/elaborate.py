@@ -24,8 +24,8 @@ from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable
 
 __all__ = [
-    "ElaborationError", "coprocessor_modules", "coprocessor_rtlil", "coprocessor_verilog", "extension_rtlil",
-    "stage_outputs", "unit_results", "verilog", "verilog_of", "wishbone_modules", "without_initial_values",
+    "ElaborationError", "bridge_modules", "coprocessor_modules", "coprocessor_rtlil", "coprocessor_verilog",
+    "extension_rtlil", "stage_outputs", "unit_results", "verilog", "verilog_of", "without_initial_values",
 ]
 
 # What amaranth.back.verilog runs; called here directly so that its input can be the key of a cache.
@@ -161,11 +161,22 @@ def unit_results(unit: BufferUnit, settings: Mapping[str, int], items: Sequence[
     return found.values, found.latencies
 
 
-def wishbone_modules(data_bytes: int) -> Modules:
-    """Return the bridge from AXI4 to Wishbone, top module ``wishbone_bridge``, as `coprocessor_modules` does."""
+def bridge_modules(name: str, data_bytes: int) -> Modules:
+    """Return what is between the AXI4 port and another bus as `coprocessor_modules` does.
+
+    Parameters
+    ----------
+    name
+        Of the top module: ``wishbone_bridge``, or ``clock_crossing`` to a bus with a clock of its own.
+    data_bytes
+        Width of the bus.
+    """
+    from tilewright.rtl.bus.clock_crossing import ClockCrossing
     from tilewright.rtl.bus.wishbone import WishboneBridge
 
-    return _elaborated(lambda: modules_of(WishboneBridge(data_bytes), "wishbone_bridge"))
+    kinds: dict[str, type[WishboneBridge | ClockCrossing]] = {
+        "wishbone_bridge": WishboneBridge, "clock_crossing": ClockCrossing}
+    return _elaborated(lambda: modules_of(kinds[name](data_bytes), name))
 
 
 def _rtlil(component: Component, name: str) -> str:

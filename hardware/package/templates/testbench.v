@@ -16,6 +16,11 @@ module testbench;
   initial clk = 1'b0;
   initial rst = 1'b1;
   always #5 clk = ~clk;
+{% if BUS_CLOCK %}
+  reg {{BUS_CLOCK}};
+  initial {{BUS_CLOCK}} = 1'b0;
+  always #7 {{BUS_CLOCK}} = ~{{BUS_CLOCK}};
+{% endif %}
 
   reg [8*BUS_BYTES-1:0] expected [0:WORDS-1];
   initial $readmemh("expected.hex", expected);
@@ -34,6 +39,9 @@ module testbench;
 {{BUS_WIRES}}
   tilewright_coprocessor dut (
     .clk(clk), .rst(rst),
+{% if BUS_CLOCK %}
+    .{{BUS_CLOCK}}({{BUS_CLOCK}}),
+{% endif %}
 {{PORT_PORTS}}
     .stop_request(1'b0),
 {% if WINDOWS %}

@@ -3,6 +3,13 @@
 # The clock, in ns; see README.md for what to expect.
 create_clock -name clk -period 10.000 [get_ports clk]
 set_property -dict {PACKAGE_PIN E3 IOSTANDARD LVCMOS33} [get_ports clk]
+{% if bus == "axi4-own-clock" %}
+
+# The bus, in its own clock: Gray-coded pointers cross, each within the shorter period.
+create_clock -name bus_clk -period 7.000 [get_ports bus_clk]
+set_max_delay -datapath_only -from [get_clocks clk] -to [get_clocks bus_clk] 7.000
+set_max_delay -datapath_only -from [get_clocks bus_clk] -to [get_clocks clk] 7.000
+{% endif %}
 
 # Reset from a button. It is synchronous: bring it to the clock through two registers first.
 set_property -dict {PACKAGE_PIN C2 IOSTANDARD LVCMOS33} [get_ports rst]

@@ -112,6 +112,7 @@ def build(package: Package, command: str = "verilator") -> None:
 
 LINTED = [("nano", "axi4", "cvxif"), ("nano", "wishbone", "cvxif"), ("nano", "axi4", "axi4lite"),
           ("nano", "axi4", "cvxif-1.0"), ("nano", "wishbone", "axi4lite"), ("base", "axi4", "cvxif"),
+          ("nano", "axi4-own-clock", "axi4lite"),
           *(pytest.param("large", bus, "cvxif", marks=pytest.mark.slow) for bus in ("axi4", "wishbone"))]
 
 
@@ -151,7 +152,7 @@ def test_lint_sees_what_is_wrong(own):
 
 @pytest.mark.parametrize(("machine", "bus", "port"), [
     ("nano", "axi4", "cvxif"), ("nano", "wishbone", "cvxif"), ("nano", "axi4", "axi4lite"),
-    ("nano", "axi4", "cvxif-1.0"), ("base", "axi4", "cvxif"),
+    ("nano", "axi4", "cvxif-1.0"), ("base", "axi4", "cvxif"), ("nano", "axi4-own-clock", "axi4lite"),
     pytest.param("large", "wishbone", "cvxif", marks=pytest.mark.slow)])
 def test_testbench_passes_in_icarus(said_in_icarus, machine, bus, port):
     assert re.match(r"PASS: \d+ commands in \d+ cycles", said_in_icarus(machine, bus, port))
@@ -288,13 +289,13 @@ report_checks -path_delay max -to [get_ports idle]
 
 
 @pytest.mark.parametrize(("bus", "port"), [("axi4", "cvxif"), ("wishbone", "cvxif"), ("axi4", "cvxif-1.0"),
-                                           ("axi4", "axi4lite")])
+                                           ("axi4", "axi4lite"), ("axi4-own-clock", "axi4lite")])
 def test_readme_has_every_port_and_every_file(packages, bus, port):
     package = packages("nano", bus, port)
     said = (package.folder / "README.md").read_text()
     top = (package.folder / "rtl" / f"{TOP}.v").read_text()
     header = top[top.index(f"module {TOP} ("):top.index(");")]
-    ports = re.findall(r"(input |output) wire +(?:\[(\d+):0\] )?(\w+),? +// (.+)", header)
+    ports = re.findall(r"(input |output) wire +(?:\[(\d+):0\] )?(\w+),? +(?:/\*.+?\*/ )?// (.+)", header)
     assert len(ports) == header.count(" wire ") > 40
     for direction, high, name, meaning in ports:
         assert f"| `{name}` | {direction.strip().removesuffix('put')} | {int(high or 0) + 1} | {meaning} |" in said
@@ -303,7 +304,8 @@ def test_readme_has_every_port_and_every_file(packages, bus, port):
         if path.is_file() and path.name != "README.md" and path.suffix != ".vvp" and "verilated" not in path.parts:
             assert f"`{path.relative_to(package.folder)}`" in said
     assert "{{" not in said
-    assert any(name.startswith("m_axi_") for *_, name, _ in ports) == (bus == "axi4")
+    assert any(name.startswith("m_axi_") for *_, name, _ in ports) == (bus != "wishbone")
+    assert any(name == "bus_clk" for *_, name, _ in ports) == (bus == "axi4-own-clock")
     assert any(name.startswith("wb_") for *_, name, _ in ports) == (bus == "wishbone")
     assert any(name.startswith("xif_") for *_, name, _ in ports) == (port != "axi4lite")
     assert any(name.startswith("s_axi_") for *_, name, _ in ports) == (port == "axi4lite")
