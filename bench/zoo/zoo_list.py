@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,7 +76,7 @@ class ListedNetwork:
 class Silicon:
     """A published figure of another machine: which network, where, what was published, cycles, and the source.
 
-    ``clock`` says whether the clock is published or assumed.
+    ``clock`` says whether the clock is published or assumed; ``ours`` are the networks of the list that it is of.
     """
 
     network: str
@@ -85,6 +85,7 @@ class Silicon:
     cycles: str
     clock: str
     source: str
+    ours: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,12 @@ def read_list(path: Path) -> Zoo:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         folder = path.parent / content["folder"]
-        return Zoo(tuple(_network(entry, folder) for entry in content["network"]),
-                   tuple(Silicon(**entry) for entry in content.get("silicon", ())))
+        found = Zoo(tuple(_network(entry, folder) for entry in content["network"]),
+                    tuple(Silicon(**entry) for entry in content.get("silicon", ())))
+        names = {each.name for each in found.networks}
+        if unknown := [name for each in found.silicon for name in each.ours if name not in names]:
+            raise ValueError(f"silicon must be of networks of the list, not {unknown[0]!r}")
+        return found
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"List of networks {str(path)!r} must be TOML with folder and [[network]] entries of name, "
                          f"source, licence and one of model, file, package: {error}") from error

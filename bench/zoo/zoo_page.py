@@ -22,7 +22,8 @@ _DESIGNS = ("nano", "base", "large")
 _COST_HEADS = ("network", "MACs, M", *(f"{what}, {design}" for what in ("cycles", "ms", "µJ") for design in _DESIGNS),
                "weights, bytes", "working memory", "core")
 _HEADS = ("network", "from", "what runs where", "cycles", "core", "against ONNX Runtime")
-_SILICON_HEADS = ("network", "system", "published", "cycles", "clock", "source")
+_SILICON_HEADS = ("network", "system", "published", "cycles", "our cycles, base", "our cycles, large", "clock",
+                  "source")
 _WORTH_NAMING = 0.005
 
 
@@ -106,12 +107,19 @@ def zoo_page(networks: Sequence[NetworkFacts], silicon: Sequence[Silicon] = ()) 
     return render(
         _TEMPLATE, costs=table(_COST_HEADS, [_cost_row(each) for each in ran if each.costs], left=1) if ran else "",
         networks=table(_HEADS, map(_row, ran), left=None) if ran else "",
-        silicon=table(_SILICON_HEADS, [[each.network, each.system, each.published, each.cycles, each.clock, each.source]
-                                       for each in silicon], left=None) if silicon else "",
+        silicon=table(_SILICON_HEADS, [_silicon_row(each, ran) for each in silicon], left=None) if silicon else "",
         busy=[each for each in ran if each.busy],
         refused=[(each, clause(each.refused)) for each in networks if each.refused],
         crashed=[each for each in networks if each.crashed], missing=[each for each in networks if each.missing],
         ran=len(ran), listed=len(networks))
+
+
+def _silicon_row(each: Silicon, ran: Sequence[NetworkFacts]) -> list[str]:
+    """Return the row of a published figure, with our cycles of the same networks, in their order."""
+    costs = {(facts.name, cost["machine"]): cost for facts in ran for cost in facts.costs if not cost["refused"]}
+    ours = [", ".join(f"{costs[name, machine]['cycles']:,}" if (name, machine) in costs else "–"
+                      for name in each.ours) or "–" for machine in _DESIGNS[1:]]
+    return [each.network, each.system, each.published, each.cycles, *ours, each.clock, each.source]
 
 
 def _cost_row(facts: NetworkFacts) -> list[str]:

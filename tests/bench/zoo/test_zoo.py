@@ -63,7 +63,8 @@ def test_a_list_is_read_with_its_options(tmp_path):
 
 
 @pytest.mark.parametrize("text", [
-    "folder = ", "folder = 'x'", LIST + "colour = 'red'\n", LIST.replace("file =", "model = 'lenet5'\nfile ="),
+    "folder = ", "folder = 'x'", LIST + "ours = ['closed']\n",
+    LIST + "colour = 'red'\n", LIST.replace("file =", "model = 'lenet5'\nfile ="),
     LIST.replace('file = "open.onnx"', "package = 'name>=1'\nmember = 'x.onnx'")])
 def test_a_list_that_makes_no_sense_is_refused(tmp_path, text):
     (tmp_path / "list.toml").write_text(text)

@@ -29,13 +29,14 @@ def test_each_preset_has_its_costs_and_silicon_stands_beside():
     page = zoo_page([facts("a", **RAN, macs=5_000_000, costs=[COST, COST | {"machine": "nano", "refused": "no"}],
                            accuracy=0.5, images=4)],
                     [Silicon(network="a", system="a chip", published="2 ms", cycles="200 k", clock="1 GHz",
-                             source="its page")])
+                             source="its page", ours=["a", "b"])])
     (row,) = rows(page, "What they cost")
     assert (row["cycles, base"], row["ms, base"], row["weights, bytes"]) == ("2,000", "0.01", "70,000")
     assert "50.0 % of 4 images" in row["network"]
     assert (row["cycles, nano"], row["cycles, large"]) == ("–", "–")
     (silicon,) = rows(page, "Published silicon")
     assert (silicon["system"], silicon["published"]) == ("a chip", "2 ms")
+    assert (silicon["our cycles, base"], silicon["our cycles, large"]) == ("2,000, –", "–, –")
 
 
 def test_what_the_core_is_busy_with_is_named_with_the_reason():
