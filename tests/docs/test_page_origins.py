@@ -11,7 +11,10 @@ from tests.docs.pages import ROOT, read
 from tests.support.markdown_tables import number, numbers, rows
 from tilewright.bench.toolchains.tool_list import read_tools
 from tilewright.bench.zoo.zoo_list import read_list
+from tilewright.hardware.area_model.predicted_area import predict_area
 from tilewright.hardware.proofs.properties import PROPERTIES
+from tilewright.hardware.synthesis.area_page import CASES
+from tilewright.isa.machine import preset
 from tilewright.runtime.card.model_card import CardRequest, card_of
 from tilewright.runtime.design.design_flags import design_of
 from tilewright.runtime.model_source import find_model
@@ -81,3 +84,18 @@ def test_proofs_are_of_the_properties_that_there_are():
 def test_tool_chains_are_those_of_the_list():
     headings = re.findall(r"^## (.*)$", page("toolchains"), re.MULTILINE)
     assert [tool.name for tool in read_tools() if tool.name not in headings] == []
+
+
+@pytest.mark.parametrize("machine", ["nano", "base"])
+def test_area_is_of_the_cases_that_there_are_and_of_gateware_of_today(machine):
+    summary, *_ = page("area").split("\n## ")
+    table = re.findall(r"^\| (\S+)(?: with (CV32E40X))? \| ([a-z0-9-]+) \|[^|]*\| ([\d,]+) \| (\S+) \|", summary,
+                       re.MULTILINE)
+    left_out = re.findall(r"[^ ,]+@[a-z0-9-]+", summary)
+    assert sorted([f"{name}{'+core' * bool(core)}@{target}" for name, core, target, *_ in table] + left_out) == sorted(
+        case.name for case in CASES)
+    flip_flops, multipliers = (number(cell) for cell in next(
+        row[3:] for row in table if row[0] == machine and row[2].startswith("ecp5")))
+    today = predict_area(preset(machine), "ecp5-85k")
+    assert multipliers == today.total("DSP")
+    assert flip_flops == pytest.approx(today.total("FF"), rel=today.errors["FF"].worst)
