@@ -99,3 +99,12 @@ def test_area_is_of_the_cases_that_there_are_and_of_gateware_of_today(machine):
     today = predict_area(preset(machine), "ecp5-85k")
     assert multipliers == today.total("DSP")
     assert flip_flops == pytest.approx(today.total("FF"), rel=today.errors["FF"].worst)
+
+
+@pytest.mark.parametrize("machine", ["base", "base,array=winograd"])
+def test_results_cite_the_area_page(machine):
+    ((lut, fmax),) = re.findall(rf"^\| {machine} \| ecp5-85k \| ([\d,]+) LUT \|(?:[^|]*\|){{4}} ([\d.]+) \|",
+                                page("area"), re.MULTILINE)
+    cited = page("results").partition("**Area.**")[2]
+    assert f"{lut} LUT4" in cited
+    assert f"{fmax} MHz" in cited
