@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from tilewright.energy.extension_logic import product_toggles
 from tilewright.energy.registers import CORE_REGISTERS, registers_of
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
-from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
+from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, Machine
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 __all__ = ["CORE_COMPONENTS", "RAM_BYTES", "Clock", "actions_of", "busy_cycles", "core_actions"]
@@ -91,7 +91,7 @@ def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions
     counters : Mapping[str, int]
         Counters of `tilewright.isa.counters` by name, of a whole run or of one layer (differences of records).
     machine : Machine
-        Its buffer sizes set the macros: a sixteenth of the activation buffer for each bank, one byte wide; the
+        Its buffer sizes set the macros: a part of the activation buffer for each of its memories, one byte wide; the
         result buffer in byte-wide banks, as many as a bus word or a vector has bytes; weight memories 64 bits wide,
         two for each cluster, and one of 128 bits for the ninth weights; the value tables as wide as the bus.
     riscv_instructions : int
@@ -135,7 +135,7 @@ class _Banks:
         weight_bytes = machine.weight_bytes // machine.clusters
         result_count = max(machine.bus_bytes, machine.post_lanes)
         return cls(
-            activation=f"{machine.activation_bytes // TILE_BYTES}x8",
+            activation=f"{machine.activation_bytes // machine.activation_memories}x8",
             weight=f"{weight_bytes // 2}x{8 * _WEIGHT_PORT_BYTES}",
             ninth=f"{weight_bytes // 8}x{8 * _NINTH_PORT_BYTES}",
             parameter=f"{8 * machine.parameter_channels // machine.post_lanes}x{_PARAMETER_PORT_BITS}",
@@ -172,7 +172,8 @@ def _memory_accesses(counters: Mapping[str, int], machine: Machine) -> dict[str,
 def _macros(machine: Machine) -> list[tuple[str, str, int]]:
     """Return component, size and number of the memory macros."""
     banks = _Banks.of(machine)
-    return [("activation_buffer", banks.activation, TILE_BYTES), ("weight_buffer", banks.weight, 2 * machine.clusters),
+    return [("activation_buffer", banks.activation, machine.activation_memories),
+            ("weight_buffer", banks.weight, 2 * machine.clusters),
             ("weight_buffer", banks.ninth, machine.clusters), ("sums", _SUMS, 2 * _SUMS_PER_LANE * machine.lanes),
             ("parameter_buffer", banks.parameter, machine.post_lanes), ("value_table", banks.table, 1),
             ("result_buffer", banks.result, banks.result_count)]

@@ -15,6 +15,7 @@ from tilewright.energy.register_fit import predicted_registers
 from tilewright.energy.unit_registers import (
     channel_kernel_registers,
     decoder_registers,
+    four_patch_registers,
     integer_registers,
     row_unit_registers,
     saved_registers,
@@ -52,8 +53,8 @@ def registers_of(machine: Machine) -> dict[str, int]:
     if machine.row_unit:    # which no preset and no machine of a fit has
         bare = registers_of(replace(machine, row_unit=False))
         return bare | {"post_processing": bare["post_processing"] + row_unit_registers(machine)}
-    for unit, added in (("coded_weights", decoder_registers), ("channel_kernels", channel_kernel_registers),
-                        ("integer_requantise", integer_registers),
+    for unit, added in (("coded_weights", decoder_registers), ("four_patches", four_patch_registers),
+                        ("channel_kernels", channel_kernel_registers), ("integer_requantise", integer_registers),
                         ("wide_words", word_registers)):
         if getattr(machine, unit):
             without: dict[str, Any] = {unit: False}

@@ -7,10 +7,10 @@ at once the sum of blocks is met within 3 %.
 
 from collections.abc import Mapping
 
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import PATCHES, TILE_BYTES, Machine
 
-__all__ = ["channel_kernel_registers", "decoder_registers", "integer_registers", "row_unit_registers",
-           "saved_registers", "word_registers"]
+__all__ = ["channel_kernel_registers", "decoder_registers", "four_patch_registers", "integer_registers",
+           "row_unit_registers", "saved_registers", "word_registers"]
 
 _PLAIN_LANE = 643
 """Of a plain lane, its part of the cluster included."""
@@ -60,6 +60,22 @@ def channel_kernel_registers(machine: Machine) -> dict[str, int]:
     turn = max(1, (turns - 1).bit_length())
     return {"sequencer": 2 + turn + 2 * (1 + turn) + (1 + pairs) * (1 + turn + pairs),
             "weight_buffer": 3 * (1 + pairs) * machine.clusters, "post_processing": pairs}
+
+
+def four_patch_registers(machine: Machine) -> dict[str, int]:
+    """Return by block how many flip-flops more a machine has with four patches at once, exactly as elaborated.
+
+    Patches of the lanes behind the first wait for one cycle each, and one more where channels are taken in pairs; then
+    three transforms have 160 bits. In the buffer each of four memories a bank has an address of its own.
+    """
+    if not machine.takes_four_patches:
+        return {}
+    pairs, lanes = int(machine.pairs_channels), PATCHES - 1
+    waits = 8 * TILE_BYTES * (sum(range(1, PATCHES)) + pairs * lanes)
+    address = (machine.activation_bytes // TILE_BYTES).bit_length() - 1
+    return {"array": waits + lanes * (10 * TILE_BYTES + 2) + PATCHES + pairs, "sequencer": 5 + pairs,
+            "activation_buffer": 1133 + 2 * pairs + lanes * TILE_BYTES * address,
+            "weight_buffer": 6 * pairs * machine.clusters}
 
 
 def integer_registers(machine: Machine) -> dict[str, int]:

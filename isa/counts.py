@@ -17,6 +17,7 @@ COUNTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("conv23", "run"): _TILES,
     ("conv23", "run_without_reuse"): _TILES,
     ("conv23", "run_by_channel"): _TILES,
+    ("conv23", "run_four_patches"): _TILES,
     ("conv", "run"): _TILES,
     ("conv", "set_shape"): ("tiles_x", "runs", "kernel_x", "kernel_y"),
     ("act", "run"): ("rows", "channels"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tilewright.errors import Error
 
 __all__ = [
-    "BY_MNEMONIC", "CUSTOM_0", "EXTENSION", "EXTENSION_FIELD_BITS", "INSTRUCTIONS", "KNOWN", "SEMAPHORES",
+    "BY_CHANNEL", "BY_MNEMONIC", "CUSTOM_0", "EXTENSION", "EXTENSION_FIELD_BITS", "INSTRUCTIONS", "KNOWN", "SEMAPHORES",
     "SEMAPHORE_WIDTH", "UNITS", "UNIT_FIELD_BITS", "EncodingError", "Field", "Flag", "Instruction", "Semaphore",
     "Variant", "check_table",
 ]
@@ -200,6 +200,9 @@ INSTRUCTIONS = (
         Variant("run_by_channel", 2, "mac", "the same of a depthwise layer: lane l of a lane group sees channel l "
                                             "alone, and has a kernel for it; with reuse where the machine has it",
                 _RUN_RS1, _RUN_RS2, _MAC),
+        Variant("run_four_patches", 3, "mac", "the same in a quarter of the steps: the patches of four channels come "
+                                              "at once, one for each lane of a cluster",
+                _RUN_RS1, _RUN_RS2, _MAC),
     )),
     Instruction("conv", 3, "every other convolution and matrix product: any kernel, stride, dilation, groups", (
         Variant("run", 0, "mac", "dot products of 16-byte runs from the linear layout", _RUN_RS1, _RUN_RS2, _MAC),
@@ -323,6 +326,9 @@ INSTRUCTIONS = (
 )
 
 BY_MNEMONIC = {instruction.mnemonic: instruction for instruction in INSTRUCTIONS}
+
+BY_CHANNEL = ("run_by_channel", "run_four_patches")
+"""Variants of conv23 for depthwise layers, in which a lane multiplies a channel of its own alone."""
 
 EXTENSION_FIELD_BITS = (19, 32)
 """Bits that an extension's own fields may take in rs1 and in rs2."""

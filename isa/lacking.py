@@ -18,6 +18,7 @@ _VARIANTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("conv23", "run"): (WINOGRAD, "column_reuse"),
     ("conv23", "run_without_reuse"): (WINOGRAD,),
     ("conv23", "run_by_channel"): (WINOGRAD, "channel_kernels"),
+    ("conv23", "run_four_patches"): (WINOGRAD, "channel_kernels", "four_patches"),
     ("lda", "blocked"): (WINOGRAD,),
     ("lda", "fill_blocked"): (WINOGRAD,),
     ("lda", "residual"): ("residual_adder",),
@@ -62,6 +63,8 @@ def has_unit(machine: Machine, unit: str) -> bool:
     """Tell whether ``machine`` has ``unit``: a name of `isa.machine.UNITS`, or one that stands beside them."""
     if unit == WINOGRAD:
         return machine.winograd
+    if unit == "four_patches":
+        return machine.takes_four_patches
     if unit == OWN_STAGE:
         return stage_of(machine) is not None
     if unit == OWN_UNIT:

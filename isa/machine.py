@@ -4,13 +4,14 @@ from dataclasses import dataclass, fields, replace
 
 __all__ = [
     "ARRAYS", "BUS_BYTES", "DEFAULT_MACHINE", "EXTRA_UNITS", "INTEGRATION", "LATENCY_CYCLES", "LIMITS",
-    "MOST_STALL_PERCENT", "PARAMETER_BYTES", "PRESETS", "SUM_BYTES", "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES",
-    "UNITS", "Machine", "MemoryTiming", "lanes_of_a_fetch", "preset",
+    "MOST_STALL_PERCENT", "PARAMETER_BYTES", "PATCHES", "PRESETS", "SUM_BYTES", "TABLE_BYTES", "TABLE_SLOTS",
+    "TILE_BYTES", "UNITS", "Machine", "MemoryTiming", "lanes_of_a_fetch", "preset",
 ]
 
 TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a cycle
 TABLE_BYTES = 256  # a value table: what each int8 value becomes, from -128 on
 SUM_BYTES = 4  # of a sum of the array
+PATCHES = 4  # that lanes of a cluster take at once from a buffer of so many memories a bank
 PARAMETER_BYTES = 8  # of an output channel: its bias and its scale
 TABLE_SLOTS = 4  # value tables that post-processing holds at a time
 
@@ -81,10 +82,12 @@ UNITS = {
     "channel_kernels": "conv23 of a depthwise layer takes a kernel and a bias for each channel, not for each lane",
     "integer_requantise": "requantisation by a multiplier, an addend and a shift beside that by a float32 scale",
     "wide_words": "inputs and results of 16 bits, as planes of upper and of lower bytes",
+    "four_patches": "conv23 of a depthwise layer reads four channels a cycle, one for each of four lanes in a cluster",
 }
 """Units that a machine may leave out, and what each does. `Machine` has a field of truth for each."""
 
-EXTRA_UNITS = ("row_unit", "coded_weights", "channel_kernels", "integer_requantise", "wide_words")
+EXTRA_UNITS = ("row_unit", "coded_weights", "channel_kernels", "integer_requantise", "wide_words",
+               "four_patches")
 """Those that no preset has, nor a machine to which area and registers were fitted: they are counted by themselves."""
 
 
@@ -132,6 +135,9 @@ class Machine:
         The same of sums that are brought to int8 by a shift: `isa.integers.shift_requantise`.
     wide_words : bool
         The same of inputs and results of 16 bits: `isa.words.word_planes`.
+    four_patches : bool
+        The same of depthwise layers whose lanes have a patch each, of a machine with `channel_kernels` and, in each
+        cluster, four lanes (in arrays that take channels in pairs, of two channels each).
     """
 
     name: str = "custom"
@@ -162,6 +168,7 @@ class Machine:
     channel_kernels: bool = False
     integer_requantise: bool = False
     wide_words: bool = False
+    four_patches: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -230,6 +237,29 @@ class Machine:
     def takes_channel_kernels(self) -> bool:
         """Whether conv23 takes kernels by channel, where lane l of a lane group sees channel l alone."""
         return self.winograd and self.channel_kernels
+
+    @property
+    def takes_four_patches(self) -> bool:
+        """Whether conv23 takes the patches of four channels at once: `isa.semantics.conv23`."""
+        return self.takes_channel_kernels and self.four_patches and self.fetch_slots == PATCHES
+
+    @property
+    def block_unit(self) -> int:
+        """Channels to whose multiples blocks of pixels begin in the activation buffer, if four are to be read at once.
+
+        Elsewhere 1.
+        """
+        return self.lanes_per_cluster if self.takes_four_patches else 1
+
+    @property
+    def activation_memories(self) -> int:
+        """Memories of a byte that the activation buffer is: one for each bank, or four."""
+        return TILE_BYTES * (PATCHES if self.takes_four_patches else 1)
+
+    @property
+    def input_unit(self) -> int:
+        """Bytes at whose multiples an input begins in the activation buffer: a word of all banks for each channel."""
+        return TILE_BYTES * self.block_unit
 
     @property
     def normalises_rows(self) -> bool:

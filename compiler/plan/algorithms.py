@@ -124,6 +124,8 @@ class LoopNest:
         ``conv23`` keeps the columns that neighbouring patches share.
     by_channel : bool
         Of ``conv23``, each lane sees a channel of its own, and takes the one kernel and bias that is there for it.
+    four_patches : bool
+        Of ``conv23`` by channel, the patches of four channels come at once.
     across : bool
         A tile is ``lanes`` bytes of a row, and a mac command has one lane group; ``group_step`` counts for its base.
     fold : str
@@ -148,6 +150,7 @@ class LoopNest:
     pieces: bool = False
     reuse: bool = True
     by_channel: bool = False
+    four_patches: bool = False
     across: bool = False
     fold: str = ""
     cuts: tuple[int, int] = (1, 1)
@@ -167,6 +170,11 @@ class LoopNest:
     def channel_parameters(self) -> bool:
         """Whether a channel has one bias and scale, whatever the machine."""
         return not self.winograd or self.by_channel
+
+    @property
+    def for_all_lanes(self) -> "LoopNest":
+        """The same with kernels for all lanes of a lane group, of which most are zero."""
+        return replace(self, by_channel=False, four_patches=False)
 
     @property
     def one_run(self) -> bool:
@@ -264,13 +272,18 @@ def _winograd_nest(layer: Layer, machine: Machine) -> LoopNest:
     channels, outputs = layer.in_shape[0], layer.conv_shape[0]
     inputs_each, outputs_each = channels // layer.groups, outputs // layer.groups
     side_by_side = machine.lanes // outputs_each * inputs_each
-    if layer.groups > 1 and machine.lanes % outputs_each == 0 and side_by_side < channels:
+    by_channel = (machine.takes_channel_kernels and inputs_each == outputs_each == 1
+                  and len(layer.weight_parts) == 1)
+    four = (by_channel and machine.takes_four_patches and channels % machine.block_unit == 0
+            and layer.words.inputs == 1)
+    if four:
+        side_by_side = min(side_by_side, channels)
+    if layer.groups > 1 and machine.lanes % outputs_each == 0 and (side_by_side < channels or four):
         overread = -(-outputs // machine.lanes) * side_by_side - channels + _missing(side_by_side, machine)
         return LoopNest(algorithm=Algorithm.WINOGRAD, kernel_y=1, kernel_x=1,
                         runs=side_by_side + _missing(side_by_side, machine), seen=side_by_side,
                         group_step=side_by_side * TILE_BYTES, overread=overread * TILE_BYTES,
-                        by_channel=machine.takes_channel_kernels and inputs_each == outputs_each == 1
-                        and len(layer.weight_parts) == 1)
+                        by_channel=by_channel, four_patches=four)
     if layer.groups > 1 and outputs_each % machine.lanes == 0 and inputs_each % TILE_BYTES == 0:
         return LoopNest(algorithm=Algorithm.WINOGRAD, kernel_y=1, kernel_x=1, runs=inputs_each, seen=inputs_each,
                         section=outputs_each // machine.lanes, section_step=inputs_each * TILE_BYTES)

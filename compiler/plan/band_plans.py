@@ -37,7 +37,7 @@ from tilewright.compiler.plan.planner import LayerPlan, aligned, cut_blocks, fit
 from tilewright.compiler.plan.problem import OnChip, Problem, Tiling, distinct
 from tilewright.compiler.plan.row_ring import BandRows, InBands, RowRing, ring_of
 from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, axes, whole_tile
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import Machine
 
 __all__ = ["BandPlanner", "Group"]
 
@@ -185,7 +185,7 @@ class BandPlanner:
         return _Shape(chosen, tuple(rings), _shares(chosen, graph, rings, stored, machine))
 
     def _space(self, size: int) -> int:
-        return ring_space(size, self.machine.activation_bytes, TILE_BYTES)
+        return ring_space(size, self.machine.activation_bytes, self.machine.input_unit)
 
     def _group(self, plans: Sequence[LayerPlan], graph: BandGraph, shape: _Shape, stored: Sequence[bool]) -> Group:
         """Return the group of the layers of ``plans``."""

@@ -23,7 +23,7 @@ from tilewright.compiler.plan.footprint import (
 )
 from tilewright.compiler.plan.problem import Problem, Tiling, turns_round
 from tilewright.compiler.plan.tiles import Tile, block_rows, strip, whole_tile
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import PATCHES, TILE_BYTES, Machine
 from tilewright.isa.rows.row_norm import RowNorm
 
 __all__ = [
@@ -93,6 +93,8 @@ def post_cycles(tiles: int, groups: int, layer: Layer, nest: LoopNest, machine: 
     vectors = pixels * groups * (machine.lanes // machine.post_lanes) * layer.value_bytes * layer.words.outputs
     if layer.residual:
         return vectors * min(machine.post_lanes, 4)
+    if layer.pool and nest.four_patches and layer.pool.kernel == (1, 1) and max(layer.pool.strides) == 2:
+        return vectors // math.prod(layer.pool.strides)     # pixels that a stride drops take no cycle
     if layer.pool:
         covered, step = math.prod(layer.pool.kernel), math.prod(layer.pool.strides)
         return max(vectors, vectors * covered // step)
@@ -119,10 +121,11 @@ def compute_cycles(problem: Problem, tile: Tile, block: WeightBlock) -> int:
     nest, machine = problem.nest, problem.machine
     tiles, groups = slots_of(len(tile.rows.conv), len(tile.columns.conv), block.channels, nest, machine)
     # The last products of second channels follow the command.
-    behind = machine.tiles if nest.winograd and machine.pairs_channels else 0
+    behind = machine.tiles if nest.winograd and machine.pairs_channels and not nest.four_patches else 0
     rows = row_cycles(len(tile.rows.out) * len(tile.columns.out), problem.layer, machine)
     overhead = _EARLY_OVERHEAD if problem.layer.early_weights else _STEP_OVERHEAD
-    array = mac_cycles(tiles, groups, block.steps * problem.layer.words.inputs, machine) + behind
+    steps = block.steps // (PATCHES if nest.four_patches else 1)
+    array = mac_cycles(tiles, groups, steps * problem.layer.words.inputs, machine) + behind
     post = post_cycles(tiles, groups, problem.layer, nest, machine)
     return overhead + (max(array, post) + rows if problem.layer.kind == "conv" else max(array, post + rows))
 

@@ -170,8 +170,7 @@ def problems(layer: Layer, layouts: LayerLayouts, machine: Machine, options: Opt
     for work, algorithm in forms(layer, options):
         for nest in loop_nests(work, algorithm, machine):
             # What measures conv23 without reuse leaves its other variants out too.
-            nest = replace(nest, reuse=options.reuse,
-                           by_channel=nest.by_channel and options.reuse == machine.reuses_columns)
+            nest = replace(nest if options.reuse == machine.reuses_columns else nest.for_all_lanes, reuse=options.reuse)
             yield Problem(work, layouts, _cut_to_memory(nest, machine), machine)
 
 

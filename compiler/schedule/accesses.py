@@ -12,7 +12,8 @@ from typing import Generic, Protocol, TypeVar
 
 from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.counters import RECORD_WORDS
-from tilewright.isa.machine import SUM_BYTES, TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
+from tilewright.isa.encoding import BY_CHANNEL
+from tilewright.isa.machine import PATCHES, SUM_BYTES, TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 
 __all__ = ["Access", "Draft", "Interval", "Intervals", "MemoryTouches", "Reader", "T", "mesh", "same_teeth"]
 
@@ -264,10 +265,12 @@ class Reader:
         rows, columns = 2 * op["y_half"] + 2 * op["tiles_y"] + 2, 2 * cfg["tiles_x"] + 2
         # The channels of the last block end with its last lane group's, which may go beyond the pixel's.
         runs = cfg["runs"] + (cfg["runs"] % 2 if self.machine.pairs_channels else 0)
+        if variant == "run_four_patches":
+            runs *= PATCHES * cfg["kernel_x"]
         channels = (op["groups"] - 1) * cfg.get("group_step", 0) + runs * TILE_BYTES
         yield _rows("activations", op["base"], -(-rows // 4), cfg["y_step"],
                     (-(-columns // 4) - 1) * cfg["x_step"] + channels)
-        kernels = op["groups"] * (1 if variant == "run_by_channel" else runs) * self.machine.lanes_per_cluster
+        kernels = op["groups"] * (1 if variant in BY_CHANNEL else runs) * self.machine.lanes_per_cluster
         yield self._weights(op["weight_base"], -(-kernels // 2))
         ninths = self._weights(op["weight_base"] // 8, -(-kernels // TILE_BYTES))
         yield Access("ninths", ninths.start, ninths.stop)

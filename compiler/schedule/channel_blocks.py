@@ -42,7 +42,7 @@ from tilewright.compiler.schedule.chaining import (
 from tilewright.compiler.schedule.kept_inputs import kept_bytes
 from tilewright.compiler.schedule.on_chip import padding_cycles
 from tilewright.compiler.schedule.tensor_flow import Flow
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import Machine
 
 __all__ = ["groups_by_blocks"]
 
@@ -150,7 +150,7 @@ def _held(plans: Sequence[LayerPlan], machine: Machine) -> int | None:
     head = plans[0]
     sizes = [input_bytes(whole_tile(head.work, head.tiles[0].columns), head.layer, head.nest),
              *(kept_bytes(plan) for plan in plans[1:])]
-    held = sum(ring_space(size, machine.activation_bytes, TILE_BYTES) for size in sizes)
+    held = sum(ring_space(size, machine.activation_bytes, machine.input_unit) for size in sizes)
     return held if held <= machine.activation_bytes else None
 
 

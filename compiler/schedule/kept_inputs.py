@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tilewright.compiler.plan.footprint import blocked_row_step, input_bytes, linear_row_step, part_bytes, ring_space
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.schedule.on_chip import PLACES, block_space, border, kept_input, whole_of
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import Machine
 
 __all__ = ["KeptInput", "KeptInputs", "branches", "head_bytes", "kept_bytes", "lay_out"]
 
@@ -112,7 +112,7 @@ def _by_lives(plans: Sequence[LayerPlan], machine: Machine) -> list[_Room]:
 
 
 def _space(plan: LayerPlan, machine: Machine) -> int:
-    return ring_space(kept_bytes(plan), machine.activation_bytes, TILE_BYTES)
+    return ring_space(kept_bytes(plan), machine.activation_bytes, machine.input_unit)
 
 
 def branches(plans: Sequence[LayerPlan]) -> bool:
@@ -161,4 +161,4 @@ def head_bytes(plan: LayerPlan, machine: Machine) -> int:
     if plan.stays:
         size = kept_bytes(plan)
     several = plan.splits_input or (len(plan.tiles) > 1 and not plan.stays)
-    return (2 if several else 1) * ring_space(size, machine.activation_bytes, TILE_BYTES)
+    return (2 if several else 1) * ring_space(size, machine.activation_bytes, machine.input_unit)

@@ -109,7 +109,7 @@ class ProgramScheduler:
                                  lasting={index: Region(*place) for index, place in found.places.items()},
                                  resident=[(need, Region(*place)) for need, place in found.resident])
 
-        self.inputs = loaded("input", machine.activation_bytes, TILE_BYTES)
+        self.inputs = loaded("input", machine.activation_bytes, machine.input_unit)
         self.weights = loaded("weights", usable_words(machine), 8)
         self.parameters = loaded("parameters", machine.parameter_channels, parameter_unit(machine))
         self.tables = loaded("table", TABLE_SLOTS * TABLE_BYTES, TABLE_BYTES)

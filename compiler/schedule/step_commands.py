@@ -234,8 +234,10 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
         rows, columns = -(-rows // 2), -(-columns // 2)
     elif nest.across:
         columns, groups = columns * block.channels // machine.lanes, 1
-    yield Draft("conv", "set_shape", {"tiles_x": columns, "runs": len(block.runs), "kernel_x": len(block.columns),
-                                      "kernel_y": len(block.rows)})
+    loops = {"runs": len(block.runs), "kernel_x": len(block.columns), "kernel_y": len(block.rows)}
+    if nest.four_patches:
+        loops |= {"runs": machine.lanes_per_fetch, "kernel_x": len(block.runs) // machine.lanes_per_cluster}
+    yield Draft("conv", "set_shape", {"tiles_x": columns, **loops})
     yield from _tile_steps(plan, tile, block, machine)
     yield Draft("conv", "set_group_step", {"group_step": nest.group_step})
     if machine.wide_words:
@@ -269,7 +271,7 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
         yield from _own_unit(plan, tile, block, plan.layer.unit, source)
     mnemonic, variant = ("pool", "sum") if nest.algorithm is Algorithm.POOL else (nest.algorithm, "run")
     if nest.by_channel:
-        variant = "run_by_channel"
+        variant = "run_four_patches" if nest.four_patches else "run_by_channel"
     elif winograd and not nest.reuse:
         variant = "run_without_reuse"
     yield Draft(mnemonic, variant,
@@ -329,6 +331,8 @@ def _tile_steps(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machin
     if nest.winograd:
         yield Draft("conv", "set_tile_step", {"x_step": TILE_BYTES * channels,
                                               "y_step": blocked_row_step(tile, channels)})
+        if nest.four_patches:
+            yield Draft("conv", "set_kernel_step", {"kernel_x_step": TILE_BYTES * machine.lanes_per_cluster})
         return
     height, width = axes(layer)
     row = linear_row_step(tile, layer, nest)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.energy.estimate import Technology
 from tilewright.energy.sram import Sram
-from tilewright.energy.unit_registers import channel_kernel_registers, integer_registers
+from tilewright.energy.unit_registers import channel_kernel_registers, four_patch_registers, integer_registers
 from tilewright.hardware.area_model.area_fit import COEFFICIENTS, SCALED, HeldOutError
 from tilewright.hardware.area_model.features import FEATURES, features_of
 from tilewright.hardware.area_model.structure import REGISTER_FILE_WORDS, block_rams, memories, multipliers
@@ -68,6 +68,20 @@ _CHANNEL_KERNELS = {"mac: sequencer": (23.0, 0.0), "mac: weight memories": (0.0,
 (23 and 9) and of `base,array=winograd,lanes=8` (10 and 13). Flip-flops are those of `channel_kernel_registers`."""
 
 
+_FOUR_PATCHES = {
+    "mac: activation buffer": {"LUT": (2600.0, 0.0)},
+    "mac: input transform": {"LUT": (912.0, 0.0), "carry": (360.0, 0.0)},
+    "mac: lanes": {"LUT": (0.0, 480.0)}, "mac: weight memories": {"LUT": (0.0, 80.0)},
+}
+"""Of four patches at once on ECP5, and for each cluster, counted by hand: addresses of 48 more memories, turns of three
+more patches by two levels for four, what chooses a single patch; three transforms, which Yosys 0.70 makes 304 LUT4 and
+120 CCU2C each; a multiplexer of 160 bits before three lanes. Flip-flops are those of `four_patch_registers`."""
+
+_PLACES = {"array": "mac: input transform", "sequencer": "mac: sequencer",
+           "activation_buffer": "mac: activation buffer", "weight_buffer": "mac: weight memories"}
+"""Blocks of the area model, by those of energy."""
+
+
 _INTEGERS = {"LUT": 220.0, "carry": 16.0}
 """Of integer requantisation on ECP5, for each lane of post-processing: Yosys 0.70, `rtl.arithmetic.requantise` alone
 with and without (557 and 337 LUT4). Flip-flops are those of `integer_registers`."""
@@ -112,6 +126,12 @@ def _add_counted(blocks: Mapping[str, dict[str, float]], machine: Machine, targe
             for block, (first, each) in _CHANNEL_KERNELS.items():
                 blocks[block]["LUT"] += first + each * machine.clusters
             blocks["mac: sequencer"]["FF"] += sum(channel_kernel_registers(machine).values())
+        if machine.takes_four_patches:
+            for block, resources in _FOUR_PATCHES.items():
+                for resource, (first, each) in resources.items():
+                    blocks[block][resource] += first + each * machine.clusters
+            for block, count in four_patch_registers(machine).items():
+                blocks[_PLACES[block]]["FF"] += count
         if machine.integer_requantise:
             for resource, each in _INTEGERS.items():
                 blocks["post: requantise"][resource] += each * machine.post_lanes
@@ -130,7 +150,7 @@ def _beyond(machine: Machine, ranges: Mapping[str, tuple[int, int]]) -> tuple[st
     found = tuple(name for name, (least, most) in ranges.items() if not least <= getattr(machine, name) <= most)
     extra = {"row_unit": machine.normalises_rows, "coded_weights": machine.coded_weights,
              "channel_kernels": machine.takes_channel_kernels, "integer_requantise": machine.integer_requantise,
-             "wide_words": machine.wide_words}
+             "wide_words": machine.wide_words, "four_patches": machine.takes_four_patches}
     return (*found, *(unit for unit, there in extra.items() if there))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.limits import MAX_ROW_LENGTH
-from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
+from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, Machine
 
 __all__ = [
     "REGISTER_FILE_WORDS", "MacroMemory", "block_ram_bits", "block_rams", "has_unit", "lut_ram_choices", "lut_rams",
@@ -57,7 +57,8 @@ def _buffers(machine: Machine) -> Iterable[MacroMemory]:
     banks = max(machine.bus_bytes, machine.post_lanes)
     vector = max(_CHANNEL_BITS * machine.post_lanes, 8 * machine.bus_bytes)
     fetched, bus = machine.lanes_per_fetch, 8 * machine.bus_bytes
-    yield MacroMemory("mac: activation buffer", TILE_BYTES, machine.activation_bytes // TILE_BYTES, 8)
+    yield MacroMemory("mac: activation buffer", machine.activation_memories,
+                      machine.activation_bytes // machine.activation_memories, 8)
     yield MacroMemory("mac: weight memories", 2 * fetched * machine.clusters, words // fetched, 64, min(64, bus))
     yield MacroMemory("mac: weight memories", machine.clusters if machine.winograd else 0, words // 8, 128,
                       min(128, bus))

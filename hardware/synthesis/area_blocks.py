@@ -21,6 +21,7 @@ _PLACES = {
     "mac.buffer": "mac: activation buffer",
     "mac.transform": "mac: input transform",
     "mac.patches": "mac: input transform",
+    "mac.own_patches": "mac: input transform",
     "mac.xi": "mac: lanes",
     "mac.cluster": "mac: lanes",
     "mac.cluster.transform": "mac: weight transform",

@@ -11,8 +11,8 @@ from tilewright.isa.rows.row_norm import MAX_NORM_LENGTH
 
 __all__ = [
     "CommandError", "HeldSumsMissingError", "HeldTilesError", "LaneChannelsError", "OutsideBufferError",
-    "PartialPixelError", "ResidualPooledError", "RowNormError", "RowTableError", "SemaphoreEmptyError",
-    "SemaphoreOverflowError",
+    "PartialPixelError", "PatchBlocksError", "ResidualPooledError", "RowNormError", "RowTableError",
+    "SemaphoreEmptyError", "SemaphoreOverflowError",
     "SettingMissingError", "Shape", "SumsMismatchError", "SumsMissingError", "UnalignedWeightsError",
     "UnitMissingError", "WideWordsError", "WordPlanesError", "ZeroOperandError", "ZeroSettingError",
 ]
@@ -110,6 +110,17 @@ class LaneChannelsError(CommandError):
 
     def __str__(self) -> str:
         return f"must have a channel for each of {self.lanes} lanes, not {self.channels}"
+
+
+@dataclass
+class PatchBlocksError(CommandError):
+    """A command takes four patches at once from blocks that do not begin at multiples of ``unit`` bytes."""
+
+    unit: int
+
+    def __str__(self) -> str:
+        return (f"must find blocks, block rows and lane groups at multiples of {self.unit} bytes, and loops over "
+                "clusters and over the channels of a lane")
 
 
 @dataclass

@@ -16,17 +16,26 @@ floor(eta / 4) of the kernels in each pixel's sum (`isa.semantics.inner_product`
 pair of channels, in a pair first those of the even outputs, then of the odd ones, each of both channels in turn.
 
 ``run_by_channel`` is for layers of which lane l of a lane group sees channel l alone, so many as there are lanes. Of
-them kernel q = g * lanes per cluster + lane is that of the lane's channel, in any array.
+them kernel q = g * lanes per cluster + lane is that of the lane's channel, in any array. ``run_four_patches`` computes
+the same of blocks that begin with words at multiples of the lanes of a cluster: a step of its loops, over clusters
+(``kernel_x``) and lanes that take turns (``runs``), has the patches of four channels.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
-from tilewright.isa.machine import TILE_BYTES
+from tilewright.isa.encoding import BY_CHANNEL
+from tilewright.isa.machine import PATCHES, TILE_BYTES
 from tilewright.isa.semantics.array_arithmetic import correlate
 from tilewright.isa.semantics.buffer_places import blocked_places, inside
-from tilewright.isa.semantics.command_errors import LaneChannelsError, OutsideBufferError, UnalignedWeightsError
+from tilewright.isa.semantics.command_errors import (
+    LaneChannelsError,
+    OutsideBufferError,
+    PatchBlocksError,
+    UnalignedWeightsError,
+)
 from tilewright.isa.semantics.coprocessor_state import (
     CoprocessorState,
     Float32,
@@ -45,24 +54,42 @@ __all__ = ["channel_kernels", "convolve_winograd", "kernel_weights"]
 def convolve_winograd(state: CoprocessorState, memory: MemoryPort, variant: str, operands: dict[str, int]) -> None:
     """Execute a conv23; with or without column reuse the sums are the same."""
     del memory
-    if variant == "run_by_channel":
-        runs = state.settings["conv"].require("runs")["runs"]
-        if runs != state.machine.lanes:
-            raise LaneChannelsError(runs, state.machine.lanes)
+    if variant in BY_CHANNEL:
+        channels = _lane_channels(state, variant, operands)
         # A kernel beside one of zeros has no eta.
         sums = _four_times if state.machine.pairs_channels else _by_channel
-        leave_sums(state, operands, sums, winograd=True)
+        leave_sums(state, operands, partial(sums, channels=channels), winograd=True)
         return
     leave_sums(state, operands, _pairs if state.machine.pairs_channels else _correlations, winograd=True)
 
 
-def _by_channel(state: CoprocessorState, settings: Settings, operands: dict[str, int]) -> Int32:
+def _lane_channels(state: CoprocessorState, variant: str, operands: dict[str, int]) -> int:
+    """Return how many lanes of a lane group see a channel: all, or fewer of the only one, whose patches come in fours.
+
+    Four channels of a block lie at one word of four memories of a bank where the block begins with a multiple of them.
+    """
+    settings, machine = state.settings["conv"].require("runs", "kernel_x"), state.machine
+    channels = settings["runs"]
+    if variant == "run_four_patches":
+        channels *= PATCHES * settings["kernel_x"]
+        unit, places = machine.input_unit, [settings[name] for name in ("x_step", "y_step", "group_step")]
+        if (settings["runs"], settings["kernel_x_step"], settings.get("plane_step", 0)) != (
+                machine.lanes_per_fetch, unit, 0) or any(place % unit for place in (operands["base"], *places)):
+            raise PatchBlocksError(unit)
+        if operands["groups"] == 1 and channels < machine.lanes:
+            return channels
+    if channels != machine.lanes:
+        raise LaneChannelsError(channels, machine.lanes)
+    return channels
+
+
+def _by_channel(state: CoprocessorState, settings: Settings, operands: dict[str, int], channels: int) -> Int32:
     """Return the sums of lanes that see a channel each."""
-    return _correlations(state, settings, operands, channel_kernels)
+    return _correlations(state, settings, operands, channel_kernels, channels)
 
 
-def _four_times(state: CoprocessorState, settings: Settings, operands: dict[str, int]) -> Int64:
-    return 4 * _by_channel(state, settings, operands).astype(np.int64)
+def _four_times(state: CoprocessorState, settings: Settings, operands: dict[str, int], channels: int) -> Int64:
+    return 4 * _by_channel(state, settings, operands, channels).astype(np.int64)
 
 
 def _pairs(state: CoprocessorState, settings: Settings, operands: dict[str, int]) -> Int64:
@@ -82,8 +109,8 @@ _Kernels = Callable[[CoprocessorState, int, int, int], Float32]
 
 
 def _correlations(state: CoprocessorState, settings: Settings, operands: dict[str, int],
-                  kernels_of: _Kernels | None = None) -> Int32:
-    channels, groups = _channels(state, settings), operands["groups"]
+                  kernels_of: _Kernels | None = None, channels: int = 0) -> Int32:
+    channels, groups = channels or _channels(state, settings), operands["groups"]
     x = np.arange(2 * settings["tiles_x"] + 2)
     y = 2 * operands["y_half"] + np.arange(2 * operands["tiles_y"] + 2)
     kernels = (kernels_of or kernel_weights)(state, operands["weight_base"], groups, channels)
@@ -118,7 +145,7 @@ def channel_kernels(state: CoprocessorState, base: int, groups: int, channels: i
         count = groups * machine.lanes_per_cluster
         kernels = _kernels(state, base, count).reshape(groups, -1, machine.clusters, 3, 3)
         found = np.zeros((3, 3, channels, groups * machine.lanes), np.float32)
-        for lane in range(machine.lanes):
+        for lane in range(channels):
             cluster, inside_it = divmod(lane, machine.lanes_per_cluster)
             found[:, :, lane, lane::machine.lanes] = kernels[:, inside_it, cluster].transpose(1, 2, 0)
         state.unpacked[key] = found

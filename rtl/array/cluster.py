@@ -2,12 +2,13 @@
 
 from amaranth import Cat, Module, Mux, Value
 from amaranth.lib.data import ArrayLayout, StructLayout
-from amaranth.lib.wiring import Component, In, Out, connect, flipped
+from amaranth.lib.wiring import Component, In, Out, PureInterface, connect, flipped
 
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import DATA, VALUE, WeightTransform
 from tilewright.rtl.array.inner_lane import InnerLane
 from tilewright.rtl.array.lane import SUM, Lane, slot_of
+from tilewright.rtl.array.own_patches import own_layout
 from tilewright.rtl.array.plain_lane import PlainLane
 from tilewright.rtl.array.winograd_inner_lane import WIDE_SUM, WinogradInnerLane, pairs_of
 from tilewright.rtl.buffers.weight_buffer import WeightBuffer, fetch_layout, weight_write_signature
@@ -37,6 +38,8 @@ class Cluster(Component):
     fetch : ``In(flow(fetch_layout(machine)))``
     i : ``In(flow(...))``
         ``v`` (16 values, without transforms int8), ``slot``; with pairs of channels `pairs_of` it.
+    own : ``In(own_layout(machine))``
+        Of machines whose lanes may have patches of their own.
     complete : ``Out(1)``
         The finished sums of a tile group can be read in every lane.
     sums_address : ``In(4)``
@@ -56,6 +59,7 @@ class Cluster(Component):
             "weight_write": In(weight_write_signature(machine)),
             "fetch": In(flow(fetch_layout(machine))),
             "i": In(pairs_of(slot_of(machine)) if machine.pairs_channels else slots),
+            **({"own": In(own_layout(machine))} if machine.takes_four_patches else {}),
             "complete": Out(1),
             "sums_address": In(4),
             "sums": Out(ArrayLayout(ArrayLayout(total, pixels), machine.lanes_per_cluster)),
@@ -80,7 +84,10 @@ class Cluster(Component):
         source = flipped(self.i)
         for number in range(self.machine.fetch_slots):
             m.submodules[f"lane_{number}"] = lane = kind(self.machine.tiles, slot_of(self.machine))
-            connect(m, source, lane.i)
+            if number and self.machine.takes_four_patches:
+                self._take_own(m, number, source, lane)
+            else:
+                connect(m, source, lane.i)
             m.d.comb += [
                 lane.u.eq(u),
                 lane.sums_address.eq(self.sums_address),
@@ -89,6 +96,13 @@ class Cluster(Component):
             source = lane.o
         m.d.comb += self.complete.eq(lane.complete)
         return m
+
+    def _take_own(self, m: Module, number: int, source: PureInterface, lane: Lane | WinogradInnerLane) -> None:
+        """Connect a lane to the one before it, or to a patch of its own, the second where patches are two."""
+        own = self.own[number - 1]
+        m.d.comb += [lane.i.valid.eq(source.valid), lane.i.payload.eq(source.payload)]
+        with m.If(own.valid):
+            m.d.comb += (lane.i.payload.odd if self.machine.pairs_channels else lane.i.payload.v).eq(own.v)
 
     def _transform_pairs(self, m: Module, buffer: WeightBuffer) -> Value:
         """Transform two kernels; of runs a lane wants the bytes of even and odd number apart, of both its channels."""

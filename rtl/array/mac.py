@@ -14,11 +14,13 @@ from tilewright.rtl.array.extension_unit import ExtensionUnit
 from tilewright.rtl.array.inner_lane import InnerLane, RunXiLane
 from tilewright.rtl.array.inner_sums import RunSumsOut, TileSumsOut
 from tilewright.rtl.array.lane import DEPTH, SUM, Lane, slot_of
+from tilewright.rtl.array.own_patches import OwnPatches
 from tilewright.rtl.array.patch_pairs import PatchPairs
 from tilewright.rtl.array.plain_lane import PlainLane
 from tilewright.rtl.array.sequencer import MacState, Sequencer
 from tilewright.rtl.array.winograd_inner_lane import TileXiLane, WinogradInnerLane
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, activation_write_signature
+from tilewright.rtl.buffers.four_patch_buffer import activation_buffer
 from tilewright.rtl.buffers.weight_buffer import weight_write_signature, written_bytes
 from tilewright.rtl.stream.commands import is_command
 from tilewright.rtl.stream.stages import Pipeline
@@ -133,7 +135,7 @@ class MacUnit(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.sequencer = sequencer = self.sequencer
-        m.submodules.buffer = buffer = ActivationBuffer(self.machine, slot_of(self.machine))
+        m.submodules.buffer = buffer = activation_buffer(self.machine, slot_of(self.machine))
         if self.machine.winograd:
             m.submodules.transform = transform = InputTransform(slot_of(self.machine))
         clusters = [Cluster(self.machine, index) for index in range(self.machine.clusters)]
@@ -151,6 +153,7 @@ class MacUnit(Component):
             self._own = ExtensionUnit(self.machine, self.unit, buffer.latency)
             arrived = arrived & ~self._share_buffer(m, self._own, buffer)
         valid, data, slot, delay = arrived, patch.patch, patch.meta, buffer.latency
+        own = self._own_patches(m, arrived, patch)
         if self.machine.winograd:
             m.d.comb += [
                 transform.i.valid.eq(arrived),
@@ -164,7 +167,10 @@ class MacUnit(Component):
         xi: RunXiLane | TileXiLane | None = None
         source = {"v": data, "slot": slot}
         if self.machine.pairs_channels:
-            m.submodules.patches = pairs = PatchPairs(self.machine.tiles, slot_of(self.machine))
+            m.submodules.patches = pairs = PatchPairs(self.machine.tiles, slot_of(self.machine),
+                                                      takes_four=own is not None)
+            if own is not None:
+                m.d.comb += pairs.four.eq(own.four)
             m.submodules.xi = xi = TileXiLane(self.machine.tiles, slot_of(self.machine))
             m.d.comb += [pairs.i.valid.eq(valid), pairs.i.payload.v.eq(data), pairs.i.payload.slot.eq(slot)]
             valid, delay = pairs.o.valid, delay + pairs.LATENCY
@@ -176,14 +182,9 @@ class MacUnit(Component):
         fetch = Pipeline(m, sequencer.fetch.valid, prefix="fetch_", fetch=sequencer.fetch.payload)
         for _ in range(delay - clusters[0].fetch_to_slot):
             fetch.step()
+        source["valid"] = valid
         for cluster in clusters:
-            connect(m, flipped(self.weight_write), cluster.weight_write)
-            m.d.comb += [
-                cluster.fetch.valid.eq(fetch.valid),
-                cluster.fetch.payload.eq(fetch.fetch),
-                cluster.i.valid.eq(valid),
-                *(cluster.i.payload[name].eq(each) for name, each in source.items()),
-            ]
+            self._connect_cluster(m, cluster, fetch, source, own)
         self._serve_sums(m, clusters, xi)
         self._report(m, sequencer)
         return m
@@ -227,6 +228,25 @@ class MacUnit(Component):
         with m.Elif(unit.waits):
             m.d.comb += self.state.eq(MacState.WAIT_ACTIVATIONS)
         return unit.answers
+
+    def _connect_cluster(self, m: Module, cluster: Cluster, fetch: Pipeline, source: dict[str, Value],
+                         own: OwnPatches | None) -> None:
+        connect(m, flipped(self.weight_write), cluster.weight_write)
+        m.d.comb += [
+            cluster.fetch.valid.eq(fetch.valid),
+            cluster.fetch.payload.eq(fetch.fetch),
+            cluster.i.valid.eq(source["valid"]),
+            *(cluster.i.payload[name].eq(each) for name, each in source.items() if name != "valid"),
+            *([cluster.own.eq(own.o)] if own is not None else []),
+        ]
+
+    def _own_patches(self, m: Module, arrived: Value, patch: View) -> OwnPatches | None:
+        """Return what gives the lanes behind the first patches of their own, on a machine that has it."""
+        if not self.machine.takes_four_patches:
+            return None
+        m.submodules.own_patches = own = OwnPatches(self.machine)
+        m.d.comb += [own.i.valid.eq(arrived & patch.present & patch.four), own.i.payload.eq(patch.others)]
+        return own
 
     def _connect_sequencer(self, m: Module, sequencer: Sequencer) -> None:
         if self.unit is None:

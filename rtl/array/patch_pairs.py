@@ -22,6 +22,8 @@ class PatchPairs(Component):
     again, for the second ones, while the patch of the next even channel arrives and is kept. So every cycle has a pair
     for 16 multipliers of a lane, from one patch a cycle. Of a run the bytes leave in pairs, twice: `WinogradInnerLane`.
 
+    Where each lane has a patch of its own, a slot's pair are zeros and what arrives (``four``).
+
     What leaves follows what comes by ``LATENCY`` cycles, and stays as it is in a slot without a product.
 
     Parameters
@@ -35,14 +37,17 @@ class PatchPairs(Component):
     -------
     i : ``In(flow(...))``
         ``v`` (16 values of 10 bits), ``slot``.
+    four : ``In(1)``
+        Of machines whose lanes may have patches of their own.
     o : ``Out(pairs_of(slot))``
     """
 
     LATENCY = 1
 
-    def __init__(self, tiles: int, slot: type[AnySlot] = PairSlot) -> None:
-        self.tiles, self.slot = tiles, slot
+    def __init__(self, tiles: int, slot: type[AnySlot] = PairSlot, *, takes_four: bool = False) -> None:
+        self.tiles, self.slot, self.takes_four = tiles, slot, takes_four
         super().__init__({
+            **({"four": In(1)} if takes_four else {}),
             "i": In(flow(StructLayout({"v": ArrayLayout(DATA, TILE.pairs), "slot": slot}))),
             "o": Out(pairs_of(slot)),
         })
@@ -61,13 +66,17 @@ class PatchPairs(Component):
         even, odd = (Signal(v.shape(), name=name, reset_less=True) for name in ("even_patch", "odd_patch"))
         out = Signal(self.slot, name="slot_register", reset_less=True)
         half = TILE.pairs // 2
+        from_kept = slot.second & ~self.four if self.takes_four else slot.second
         with m.If(self.i.valid & slot.present):
             for k in range(TILE.pairs):
                 run = 2 * (k % half)
                 m.d.sync += [
                     even[k].eq(Mux(slot.dot, v[run], kept[0][k])),
-                    odd[k].eq(Mux(slot.dot, v[run + 1], Mux(slot.second, kept[1][k], v[k]))),
+                    odd[k].eq(Mux(slot.dot, v[run + 1], Mux(from_kept, kept[1][k], v[k]))),
                 ]
+            if self.takes_four:
+                with m.If(self.four):
+                    m.d.sync += even.eq(0)
         with m.If(self.i.valid):
             m.d.sync += out.eq(slot)
         m.d.sync += self.o.valid.eq(self.i.valid)

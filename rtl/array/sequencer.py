@@ -2,9 +2,11 @@
 
 from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import enum, stream
+from amaranth.lib.data import View
 from amaranth.lib.wiring import Component, In, Out
 
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.encoding import BY_CHANNEL
+from tilewright.isa.machine import PATCHES, TILE_BYTES, Machine
 from tilewright.rtl.array.lane import DEPTH, slot_of
 from tilewright.rtl.array.sequencer_state import (
     ArrayRun,
@@ -15,6 +17,7 @@ from tilewright.rtl.array.sequencer_state import (
     PairStep,
     PendingRun,
     PlaneTurns,
+    drained_sums,
     without_old_sums,
 )
 from tilewright.rtl.array.tile_walker import TileGroup, TileWalker
@@ -114,7 +117,7 @@ class Sequencer(Component):
             "state": Out(MacState),
             "busy": Out(1),
             "tile_slots": Out(1),
-            "activation_read_bytes": Out(5),
+            "activation_read_bytes": Out(7 if machine.takes_four_patches else 5),
             "weight_read_bytes": Out(range(TILE_BYTES * machine.clusters * machine.lanes_per_fetch + 1)),
         })
 
@@ -128,11 +131,13 @@ class Sequencer(Component):
         run = self._run(m, pending, settings, begin)
         self._planes = PlaneTurns(self.machine)
         pairs = PairStep(pending.winograd) if self.machine.pairs_channels else None
-        drained = self._drained(m, begin & ~pending.run.hold)
+        drained: Value = Const(0)
+        if self.machine.takes_whole_tiles:
+            drained = drained_sums(m, self.machine, begin & ~pending.run.hold, self.drain_begins, self.drain_steady)
         loops, step = self._walk(m, walker, run, settings, active, begin, pairs, drained)
         m.d.comb += begin.eq(pending.valid & ready & (~active | step.ends_command))
         with m.If(begin):
-            m.d.sync += active.eq(1)
+            m.d.sync += [active.eq(1), *([step.four.eq(pending.four)] if self.machine.takes_four_patches else [])]
         with m.Elif(step.ends_command):
             m.d.sync += active.eq(0)
         turns = ChannelTurns(self.machine) if self.machine.takes_channel_kernels else None
@@ -157,7 +162,7 @@ class Sequencer(Component):
         is_setting = settings.keep(m, command, take)
         tiles, run = views(command, "conv", "run")
         winograd = is_command(command, "conv23") if self.machine.winograd else Const(0)
-        by_channel = self.machine.takes_channel_kernels
+        by_channel, takes_four = self.machine.takes_channel_kernels, self.machine.takes_four_patches
         reusing = ("run", "run_by_channel") if by_channel else ("run",)
         reuse = is_command(command, "conv23", *reusing) if self.machine.reuses_columns else Const(0)
         m.d.comb += [
@@ -177,7 +182,8 @@ class Sequencer(Component):
             m.d.sync += [
                 pending.valid.eq(1),
                 *([pending.winograd.eq(winograd)] if self.machine.winograd else []),
-                *([pending.by_channel.eq(is_command(command, "conv23", "run_by_channel"))] if by_channel else []),
+                *([pending.by_channel.eq(is_command(command, "conv23", *BY_CHANNEL))] if by_channel else []),
+                *([pending.four.eq(is_command(command, "conv23", "run_four_patches"))] if takes_four else []),
                 pending.pool.eq(is_command(command, "pool")),
                 pending.flags.eq(command.flags),
                 pending.run.eq(command.rs2),
@@ -236,7 +242,7 @@ class Sequencer(Component):
 
         ``drained``: the sums of the command that is issued leave as fast as they come.
         """
-        loops, step = KernelLoops(), KernelStep(self.machine.lane_runs)
+        loops, step = KernelLoops(), KernelStep(self.machine)
         group = walker.group
         # Whether the end of this step would end the command is known before whether it ends.
         there, in_last = walker.group_valid, self._planes.in_end(step.last & group.ends_command)
@@ -249,8 +255,12 @@ class Sequencer(Component):
         ends = step.go if self.machine.fetch_slots == 1 else active & there
         m.d.comb += [
             step.last.eq(loops.last),
+            step.last_column.eq(loops.columns.last),
+            step.finishes.eq(Mux(step.four, loops.columns.last & ~pairs.odd, step.last)
+                             if self.machine.takes_four_patches and pairs is not None else step.last),
             # The sums leave in a group's last step; the array cannot wait in the middle of it.
-            step.blocked.eq(self._planes.in_end(walker.group_valid & step.last & (step.slot == 0) & full & ~run.hold)),
+            step.blocked.eq(self._planes.in_end(
+                walker.group_valid & step.finishes & (step.slot == 0) & full & ~run.hold)),
             step.go.eq(active & there & ~step.blocked),
             step.ends.eq(ends & on_last),
             step.ends_group.eq(step.ends & step.last),
@@ -281,7 +291,8 @@ class Sequencer(Component):
         with m.If(begin):
             m.d.sync += [pairs.odd.eq(0), pairs.first.eq(1), pairs.flushing.eq(0), left.due.eq(0)]
         with m.Elif(step.ends & run.winograd):
-            m.d.sync += [pairs.odd.eq(~pairs.odd), pairs.flushing.eq(follows), left.due.eq(pairs.odd)]
+            m.d.sync += [pairs.odd.eq(~pairs.odd), pairs.flushing.eq(follows & ~step.four),
+                         left.due.eq(pairs.odd & ~step.four)]
             with m.If(pairs.odd):
                 m.d.sync += [
                     pairs.first.eq(step.last),
@@ -293,7 +304,7 @@ class Sequencer(Component):
                     left.ends_lanes.eq(self._planes.in_end(step.last & group.ends_lanes)),
                     *self._planes.shifts(self._planes.left_shift, pairs.first),
                 ]
-        return on_last, Mux(run.winograd, pairs.flushing, follows)
+        return on_last, Mux(run.winograd & ~step.four, pairs.flushing, follows)
 
     def _full(self, m: Module, step: KernelStep, run: ArrayRun) -> Value:
         """Count the tile groups that have, or will have, finished sums; return whether there is no room for one."""
@@ -304,7 +315,7 @@ class Sequencer(Component):
         full = Signal(name="full")                                      # ``taken`` are as many as there may be
         nearly = Signal(name="nearly_full", init=int(groups == 1))      # or one less
         m.d.sync += [
-            took.eq(self._planes.in_end(step.go & step.last & (step.slot == 0) & ~run.hold)),
+            took.eq(self._planes.in_end(step.go & step.finishes & (step.slot == 0) & ~run.hold)),
             # What comes late only selects.
             full.eq(Mux(done, Mux(took, taken >= groups, taken > groups),
                         Mux(took, taken >= groups - 1, taken >= groups))),
@@ -314,30 +325,6 @@ class Sequencer(Component):
         with m.If(took ^ done):
             m.d.sync += taken.eq(Mux(took, taken + 1, taken - 1))
         return full | (took & nearly)
-
-    def _drained(self, m: Module, begins: Value) -> Value:
-        """Return whether post-processing takes the sums of the command that is issued, a tile's in every cycle.
-
-        ``begins``: a command begins whose sums leave. Both sides begin commands in the same order, so it is the same
-        command where both have begun as many.
-        """
-        if not self.machine.takes_whole_tiles:
-            return Const(0)
-        # Commands begun here, less those begun there, but for one that began in the cycle before: that is known late.
-        ahead = Signal(range(-2, DEPTH // self.machine.tiles + 2))
-        rest = Signal.like(ahead, name="ahead_rest")
-        began, steady = Signal(name="began"), Signal(name="steady")
-        level, one_behind = Signal(name="level", init=1), Signal(name="one_behind")  # ``ahead`` is 0, -1
-        m.d.comb += rest.eq(ahead - self.drain_begins)
-        m.d.sync += [
-            began.eq(begins),
-            ahead.eq(Mux(began, rest + 1, rest)),
-            level.eq(Mux(began, rest == -1, rest == 0)),
-            one_behind.eq(Mux(began, rest == -2, rest == -1)),
-        ]
-        with m.If(self.drain_begins):
-            m.d.sync += steady.eq(self.drain_steady)
-        return steady & Mux(began, one_behind, level)
 
     def _pointer(self, m: Module, pending: PendingRun, run: ArrayRun, step: KernelStep, begin: Value,
                  pairs: PairStep | None, turns: ChannelTurns | None) -> Signal:
@@ -351,10 +338,11 @@ class Sequencer(Component):
         fetches, ends_group, ends_lanes = step.slot < self.machine.fetch_slots, step.ends_group, step.ends_lanes
         if pairs is not None:
             base = Mux(pending.winograd, base, base >> 1)
-            fetches = fetches & (~run.winograd | pairs.odd | pairs.left.due)
+            paired = run.winograd & ~step.four
+            fetches = fetches & (~paired | pairs.odd | pairs.left.due)
             again = step.ends & ~pairs.odd & pairs.left.due & pairs.left.ends_group
-            ends_group = Mux(run.winograd, again, ends_group)
-            ends_lanes = Mux(run.winograd, again & pairs.left.ends_lanes, ends_lanes)
+            ends_group = Mux(paired, again, ends_group)
+            ends_lanes = Mux(paired, again & pairs.left.ends_lanes, ends_lanes)
         elif self.machine.winograd:
             base = base << pending.winograd
         elif self.machine.inner:
@@ -373,40 +361,18 @@ class Sequencer(Component):
     def _issue(self, m: Module, walker: TileWalker, run: ArrayRun, step: KernelStep, offset: Value, pointer: Value,
                pairs: PairStep | None, turns: ChannelTurns | None) -> Value:
         """Send the slot on its way, with its tile, weights and what the lanes must do; return whether one leaves."""
-        info = Signal(slot_of(self.machine))
         fetches, fresh = step.slot < self.machine.fetch_slots, step.first & (step.slot == 0)
-        planes = self._planes
-        m.d.comb += [
-            info.present.eq(step.slot <= walker.group.last_tile),
-            info.tile.eq(step.slot), info.load.eq(step.slot == 0),
-            info.clear.eq(planes.clears(step.first, run)),
-            info.finish.eq(planes.in_end(step.last & ~run.hold)),
-            info.complete.eq(planes.in_end(step.ends_group & ~run.hold)),
-            *planes.shifts(info, step.first),
-            *([info.dot.eq(~run.winograd)] if self.machine.winograd else []),
-        ]
+        info = self._slot(m, walker, run, step, pairs)
         if pairs is not None:
-            left = pairs.left
-            fetches = fetches & (~run.winograd | pairs.odd | left.due)
+            fetches = fetches & (~run.winograd | pairs.odd | pairs.left.due | step.four)
             fresh = pairs.first & pairs.odd & (step.slot == 0)
-            m.d.comb += info.arrives.eq((step.slot <= walker.group.last_tile) & ~pairs.flushing)
-            with m.If(run.winograd):
-                m.d.comb += [info.complete.eq(0), info.clear.eq(planes.clears(pairs.first, run)),
-                             *planes.shifts(info, pairs.first)]
-                with m.If(~pairs.odd):
-                    m.d.comb += [
-                        info.second.eq(1), info.present.eq(left.due & (step.slot <= left.last_tile)),
-                        info.load.eq((step.slot == 0) & left.due),
-                        *(info[name].eq(left[name]) for name in ("clear", "finish")),
-                        *([info.shift.eq(planes.left_shift)] if planes.there else []),
-                        info.complete.eq(step.ends & left.due & left.finish),
-                    ]
         pipe = Pipeline(
             m, step.go, slot=without_old_sums(m, info, step, run, pairs) if self.machine.erasure else info,
             tile=walker.tile, offset=offset, pointer=pointer, fetches=fetches, fresh=fresh, pool=run.pool,
             right=run.right, below=run.below,
             **({"part": step.part} if self.machine.lane_runs > 1 else {}),
             **({"by_channel": turns.on, "turn": turns.turn} if turns is not None else {}),
+            **({"four": step.four} if self.machine.takes_four_patches else {}),
             free_activations=step.ends_command & run.free_activations,
             free_weights=step.ends_command & run.free_weights)
         pipe.step()
@@ -430,6 +396,38 @@ class Sequencer(Component):
             self.wgt_free_signal.eq(pipe.valid & pipe.free_weights),
         ]
         return leaves
+
+    def _slot(self, m: Module, walker: TileWalker, run: ArrayRun, step: KernelStep, pairs: PairStep | None) -> View:
+        """Return the slot that is due."""
+        info = Signal(slot_of(self.machine))
+        planes = self._planes
+        m.d.comb += [
+            info.present.eq(step.slot <= walker.group.last_tile),
+            info.tile.eq(step.slot), info.load.eq(step.slot == 0),
+            info.clear.eq(planes.clears(step.first, run)),
+            info.finish.eq(planes.in_end(step.last & ~run.hold)),
+            info.complete.eq(planes.in_end(step.ends_group & ~run.hold)),
+            *planes.shifts(info, step.first),
+            *([info.dot.eq(~run.winograd)] if self.machine.winograd else []),
+        ]
+        if pairs is not None:
+            left = pairs.left
+            m.d.comb += info.arrives.eq((step.slot <= walker.group.last_tile) & ~pairs.flushing)
+            with m.If(run.winograd):
+                m.d.comb += [info.complete.eq(step.four & step.ends_group & ~run.hold),
+                             info.clear.eq(planes.clears(pairs.first, run)), *planes.shifts(info, pairs.first)]
+                if self.machine.takes_four_patches:
+                    with m.If(step.four):
+                        m.d.comb += [info.second.eq(pairs.odd), info.finish.eq(step.last_column & ~run.hold)]
+                with m.If(~pairs.odd & ~step.four):
+                    m.d.comb += [
+                        info.second.eq(1), info.present.eq(left.due & (step.slot <= left.last_tile)),
+                        info.load.eq((step.slot == 0) & left.due),
+                        *(info[name].eq(left[name]) for name in ("clear", "finish")),
+                        *([info.shift.eq(planes.left_shift)] if planes.there else []),
+                        info.complete.eq(step.ends & left.due & left.finish),
+                    ]
+        return info
 
     def _send(self, m: Module, pipe: Pipeline) -> None:
         request, fetch = self.request.payload, self.fetch.payload
@@ -466,9 +464,13 @@ class Sequencer(Component):
             m.d.comb += [fetch.fresh.eq(pipe.fresh), fetch.winograd.eq(winograd)]
         if self.machine.takes_channel_kernels:
             m.d.comb += [fetch.by_channel.eq(pipe.by_channel), fetch.turn.eq(pipe.turn)]
+        four = pipe.four if self.machine.takes_four_patches else Const(0)
+        if self.machine.takes_four_patches:
+            m.d.comb += [request.four.eq(four), fetch.four.eq(four)]
         if "second" in fetch.shape().members:
             m.d.comb += fetch.second.eq(pipe.slot.second)
         patch_bytes = Mux(pipe.tile.reuse, TILE_BYTES // 2, TILE_BYTES) if reuses_columns else TILE_BYTES
+        patch_bytes = Mux(four, PATCHES * TILE_BYTES, patch_bytes) if self.machine.takes_four_patches else patch_bytes
         m.d.comb += [
             fetch.pool.eq(pipe.pool),
             self.tile_slots.eq(pipe.valid & present),
@@ -477,7 +479,7 @@ class Sequencer(Component):
         run_bytes = TILE_BYTES * self.machine.clusters * self.machine.lanes_per_fetch
         kernel_bytes: Value | int = KERNEL_BYTES * self.machine.clusters * self.machine.lanes_per_fetch
         if self.machine.takes_channel_kernels:
-            its_turn = (pipe.turn & (self.machine.fetch_slots - 1)) == pipe.slot.tile
+            its_turn = four | ((pipe.turn & (self.machine.fetch_slots - 1)) == pipe.slot.tile)
             kernel_bytes = Mux(pipe.by_channel, Mux(its_turn, KERNEL_BYTES * self.machine.lanes_per_fetch, 0),
                                kernel_bytes)
         with m.If(self.fetch.valid & ~pipe.pool):

@@ -4,12 +4,13 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib.data import Layout, Struct, View
 
 from tilewright.isa.counts import COUNTS
-from tilewright.isa.machine import LIMITS, TILE_BYTES, Machine
+from tilewright.isa.machine import LIMITS, PATCHES, TILE_BYTES, Machine
+from tilewright.rtl.array.lane import DEPTH
 from tilewright.rtl.array.tile_walker import LoopCounter
 from tilewright.rtl.stream.commands import Command, is_command, operands
 
 __all__ = ["ArrayRun", "ChannelTurns", "KernelLoops", "KernelStep", "MacSettings", "PairStep", "PendingRun",
-           "PlaneTurns", "SecondChannels", "without_old_sums"]
+           "PlaneTurns", "SecondChannels", "drained_sums", "without_old_sums"]
 
 MOST_TILES = LIMITS["tiles"][1]
 
@@ -75,6 +76,7 @@ class PendingRun:
         self.valid = Signal(name="pending")
         self.winograd = Signal(name="pending_winograd")
         self.by_channel = Signal(name="pending_by_channel")
+        self.four = Signal(name="pending_four")
         self.pool = Signal(name="pending_pool")
         self.flags = Signal(4, name="pending_flags")
         self.run = Signal(operands("conv", "run")[1], name="pending_run", reset_less=True)
@@ -85,17 +87,21 @@ class PendingRun:
 class KernelStep:
     """One turn of the kernel loops, in which every tile of the group has its slot.
 
-    ``go``: a slot is issued. ``first``, ``last``: of the tile group. ``blocked``: there is no room for its sums.
-    ``ends``: with this slot ends the step; ``ends_group``, ``ends_lanes``, ``ends_command``: also the tile group, the
-    lane group, the command. ``slot`` is the number of the slot. ``part`` is that of the run, of the ``lane_runs`` that
-    hold a byte for every lane.
+    ``go``: a slot is issued. ``first``, ``last``: of the tile group; ``last_column``: of the loop over kernel columns.
+    ``finishes``: the first that finishes sums of the group, which is the last, but where four patches come at once:
+    ``four``. ``blocked``: there is no room for its sums. ``ends``: with this slot ends the step; ``ends_group``,
+    ``ends_lanes``, ``ends_command``: also the tile group, the lane group, the command. ``slot`` is the number of the
+    slot. ``part`` is that of the run, of the ``lane_runs`` that hold a byte for every lane.
     """
 
-    def __init__(self, lane_runs: int) -> None:
-        self.part = Signal(range(lane_runs), name="step_part")
+    def __init__(self, machine: Machine) -> None:
+        self.part = Signal(range(machine.lane_runs), name="step_part")
+        self.four = Signal(name="step_four") if machine.takes_four_patches else Const(0)
         self.go = Signal(name="step_go")
         self.first = Signal(name="step_first")
         self.last = Signal(name="step_last")
+        self.finishes = Signal(name="step_finishes")
+        self.last_column = Signal(name="step_last_column")
         self.blocked = Signal(name="step_blocked")
         self.ends = Signal(name="step_ends")
         self.ends_group = Signal(name="step_ends_group")
@@ -136,6 +142,7 @@ class PairStep:
 
     ``odd``: the second of a pair. ``first``: the pair is the tile group's first. ``flushing``: nothing arrives any
     more; the step does what the command's last has ``left``. ``begins``: the command that is to begin is one of conv23.
+    Where four patches come at once, a step's products are of what it brings, of an ``odd`` step for second outputs.
     """
 
     def __init__(self, begins: Value) -> None:
@@ -195,22 +202,27 @@ class ChannelTurns:
     """Whose turn it is in a run by channel, in which each step has weights for what one fetch serves, and zeros else.
 
     ``on``: the run is one. ``turn`` counts the array's fetches of a step, through its clusters: that of the lane whose
-    channel, or of the lane of two channels whose pair, the step's products are of.
+    channel, or of the lane of two channels whose pair, the step's products are of. Of four patches at once it is that
+    of a cluster's first.
     """
 
     def __init__(self, machine: Machine) -> None:
         self.on = Signal(name="by_channel")
         self.turn = turn_of(machine)
+        self.takes_four = machine.takes_four_patches
 
     def walk(self, m: Module, pending: PendingRun, step: KernelStep, begin: Value, pairs: PairStep | None) -> None:
         """Begin with a run and with each tile group, and go on with each step that had products."""
-        ends, ends_group = step.ends, step.ends_group
+        ends, ends_group, by = step.ends, step.ends_group, Const(1)
         if pairs is not None:
             ends, ends_group = step.ends & ~pairs.odd & pairs.left.due, pairs.left.ends_group
+        if self.takes_four:
+            ends = Mux(step.four, step.ends & (1 if pairs is None else pairs.odd), ends)
+            ends_group, by = Mux(step.four, step.ends_group, ends_group), Mux(step.four, PATCHES, 1)
         with m.If(begin):
             m.d.sync += [self.on.eq(pending.by_channel), self.turn.eq(0)]
         with m.Elif(ends):
-            m.d.sync += self.turn.eq(Mux(ends_group, 0, self.turn + 1))
+            m.d.sync += self.turn.eq(Mux(ends_group, 0, self.turn + by))
 
 
 def turn_of(machine: Machine) -> Signal:
@@ -294,10 +306,33 @@ def without_old_sums(m: Module, info: View, step: KernelStep, run: ArrayRun, pai
     first, second = step.first, Const(0)
     if pairs is not None:
         second = info.second
-        first = Mux(run.winograd, Mux(pairs.odd, pairs.first, pairs.left.first), step.first)
+        first = Mux(run.winograd, Mux(pairs.odd | step.four, pairs.first, pairs.left.first), step.first)
     held = Signal(2 * MOST_TILES, name="held")  # tiles, and above them those of a lane's second output channel
     place = Cat(info.tile, second)
     with m.If(step.go & info.present & ~info.finish):
         m.d.sync += held.bit_select(place, 1).eq(1)
     m.d.comb += [slot.eq(info), slot.clear.eq(info.clear | (first & ~held.bit_select(place, 1)))]
     return slot
+
+
+def drained_sums(m: Module, machine: Machine, begins: Value, drain_begins: Value, drain_steady: Value) -> Value:
+    """Return whether post-processing takes the sums of the command that is issued, a tile's in every cycle.
+
+    ``begins``: a command begins whose sums leave. Both sides begin commands in the same order, so it is the same
+    command where both have begun as many.
+    """
+    # Commands begun here, less those begun there, but for one that began in the cycle before: that is known late.
+    ahead = Signal(range(-2, DEPTH // machine.tiles + 2))
+    rest = Signal.like(ahead, name="ahead_rest")
+    began, steady = Signal(name="began"), Signal(name="steady")
+    level, one_behind = Signal(name="level", init=1), Signal(name="one_behind")  # ``ahead`` is 0, -1
+    m.d.comb += rest.eq(ahead - drain_begins)
+    m.d.sync += [
+        began.eq(begins),
+        ahead.eq(Mux(began, rest + 1, rest)),
+        level.eq(Mux(began, rest == -1, rest == 0)),
+        one_behind.eq(Mux(began, rest == -2, rest == -1)),
+    ]
+    with m.If(drain_begins):
+        m.d.sync += steady.eq(drain_steady)
+    return steady & Mux(began, one_behind, level)

@@ -5,7 +5,7 @@ Layouts (docs/datapath.md): linear, byte address a in bank a % 16; blocked, byte
 half of it in two, a patch in the four blocks around its corner.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from amaranth import Cat, Module, Mux, ShapeLike, Signal, Value
@@ -15,11 +15,12 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out, Signature
 
 from tilewright.isa.extension import unit_of
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import PATCHES, TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import VALUE
 from tilewright.rtl.stream.stages import Pipeline, flow
 
-__all__ = ["BANKS", "ActivationBuffer", "activation_write_signature", "read_request", "spare_write"]
+__all__ = ["BANKS", "ActivationBuffer", "BankWrite", "activation_write_signature", "read_request", "rotate",
+           "spare_write"]
 
 BANKS = TILE_BYTES
 
@@ -46,15 +47,16 @@ def read_request(machine: Machine, meta_shape: ShapeLike) -> StructLayout:
     its channel % 16) say where. ``right``, ``below``, ``diagonal`` are the words from a block to its neighbours;
     for a run, ``right`` is 1, and its bytes 8..15 are read ``below`` words further on. ``half_x``, ``half_y``: the
     patch starts at column, row 2 of its block. ``reuse``: the patch's left half is the right half of the patch before.
-    Without ``present`` nothing is read, and only ``meta`` passes. A plain array, which reads no patches, knows but
-    ``rotation``, ``word``, and ``below`` where there are paired rows.
+    Without ``present`` nothing is read, and only ``meta`` passes. ``four``: as of `FourPatchBuffer`. A plain array,
+    which reads no patches, knows but ``rotation``, ``word``, and ``below`` where there are paired rows.
     """
     bits = (machine.activation_bytes // BANKS).bit_length() - 1
     if not machine.winograd:
         below = {"below": bits} if machine.paired_rows else {}
         return StructLayout({"present": 1, "rotation": 4, "word": bits, **below, "meta": meta_shape})
+    four = {"four": 1} if machine.takes_four_patches else {}
     return StructLayout({
-        "present": 1, "linear": 1, "reuse": 1, "half_x": 1, "half_y": 1, "rotation": 4,
+        "present": 1, "linear": 1, "reuse": 1, "half_x": 1, "half_y": 1, "rotation": 4, **four,
         "word": bits, "right": bits, "below": bits, "diagonal": bits, "meta": meta_shape,
     })
 
@@ -62,6 +64,15 @@ def read_request(machine: Machine, meta_shape: ShapeLike) -> StructLayout:
 def spare_write(machine: Machine) -> StructLayout:
     """Return the layout of a write of the unit of an extension: ``count`` bytes from byte ``address`` on."""
     return StructLayout({"address": 20, "count": 3, "data": 8 * min(4, machine.bus_bytes)})
+
+
+class BankWrite:
+    """Registers of what is written to a bank: whether, the word, and the byte."""
+
+    def __init__(self, number: int, bits: int) -> None:
+        self.enable = Signal(name=f"write_{number}")
+        self.address = Signal(bits, name=f"write_address_{number}", reset_less=True)
+        self.value = Signal(8, name=f"write_data_{number}", reset_less=True)
 
 
 class ActivationBuffer(Component):
@@ -96,20 +107,22 @@ class ActivationBuffer(Component):
         self.machine = machine
         self._has_spare = unit_of(machine) is not None
         self.latency = self.LATENCY if machine.winograd else self.LATENCY - 1
+        others = {"others": ArrayLayout(ArrayLayout(VALUE, 16), PATCHES - 1), "four": 1} \
+            if machine.takes_four_patches else {}
         super().__init__({
             "write": In(activation_write_signature(machine)),
             **({"spare": In(stream.Signature(spare_write(machine)))} if self._has_spare else {}),
             "i": In(flow(read_request(machine, meta_shape))),
             "o": Out(flow(StructLayout({
-                "patch": ArrayLayout(VALUE, 16), "present": 1, "meta": meta_shape}))),
+                "patch": ArrayLayout(VALUE, 16), "present": 1, "meta": meta_shape, **others}))),
         })
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        banks = [Memory(shape=8, depth=self.machine.activation_bytes // BANKS, init=[]) for _ in range(BANKS)]
-        for number, bank in enumerate(banks):
-            m.submodules[f"bank_{number}"] = bank
-        self._write(m, banks)
+        banks = [self._bank(m, f"bank_{number}", self.machine.activation_bytes // BANKS) for number in range(BANKS)]
+        for bank, written in zip(banks, self._write(m), strict=True):
+            port = bank.write_port()
+            m.d.comb += [port.en.eq(written.enable), port.addr.eq(written.address), port.data.eq(written.value)]
 
         request = self.i.payload
         pipe = Pipeline(m, self.i.valid, **{name: request[name] for name in request.shape().members})
@@ -119,7 +132,7 @@ class ActivationBuffer(Component):
         columns = self._awake(m)
         raw = self._read(m, pipe, banks, columns)
         rotated = Signal(8 * BANKS, reset_less=True)
-        turned = _rotate(m, raw, pipe.rotation)
+        turned = rotate(m, raw, pipe.rotation)
         with m.If(pipe.valid & pipe.present):
             m.d.sync += rotated.eq(turned)
         pipe.step()
@@ -131,6 +144,11 @@ class ActivationBuffer(Component):
             self.o.payload.meta.eq(pipe.meta),
         ]
         return m
+
+    @staticmethod
+    def _bank(m: Module, name: str, words: int) -> Memory:
+        m.submodules[name] = bank = Memory(shape=8, depth=words, init=[])
+        return bank
 
     def _awake(self, m: Module) -> list[Signal]:
         """Return whether the banks of each residue modulo 4 are read, in the stages after the request.
@@ -148,6 +166,23 @@ class ActivationBuffer(Component):
 
     def _read(self, m: Module, pipe: Pipeline, banks: Sequence[Memory], awake: Sequence[Signal]) -> Signal:
         """Return the banks' bytes, registered, four stages after the request."""
+        rows = self._rows(m, pipe, awake)
+        raw = Signal(8 * BANKS, reset_less=True)
+        for b, bank in enumerate(banks):
+            port = bank.read_port()
+            address = Signal(len(port.addr), name=f"address_{b}", reset_less=True)
+            with m.If(awake[1][b % 4]):
+                m.d.sync += address.eq(rows[b])
+            m.d.comb += [port.addr.eq(address), port.en.eq(awake[2][b % 4])]
+            with m.If(awake[3][b % 4]):  # nothing between the block RAM and its register
+                m.d.sync += raw[8 * b:8 * b + 8].eq(port.data)
+        pipe.step()
+        pipe.step()
+        pipe.step()
+        return raw
+
+    def _rows(self, m: Module, pipe: Pipeline, awake: Sequence[Signal]) -> list[Value]:
+        """Return the word that each bank reads, a stage after the request."""
         request = self.i.payload
         wraps = [Signal(name=f"wraps_{b}", reset_less=True) for b in range(BANKS)]
         drops = [Signal(name=f"drops_{b}", reset_less=True) for b in range(BANKS)]
@@ -166,20 +201,8 @@ class ActivationBuffer(Component):
             under=(request.word + request.below)[:len(request.word)],
             across=(request.word + request.diagonal)[:len(request.word)],
         )
-        raw = Signal(8 * BANKS, reset_less=True)
-        for b, bank in enumerate(banks):
-            port = bank.read_port()
-            address = Signal(len(port.addr), name=f"address_{b}", reset_less=True)
-            with m.If(awake[1][b % 4]):
-                m.d.sync += address.eq(Mux(drops[b], Mux(wraps[b], pipe.across, pipe.under),
-                                           Mux(wraps[b], pipe.beside, pipe.here)))
-            m.d.comb += [port.addr.eq(address), port.en.eq(awake[2][b % 4])]
-            with m.If(awake[3][b % 4]):  # nothing between the block RAM and its register
-                m.d.sync += raw[8 * b:8 * b + 8].eq(port.data)
-        pipe.step()
-        pipe.step()
-        pipe.step()
-        return raw
+        here, beside, under, across = pipe.here, pipe.beside, pipe.under, pipe.across
+        return [Mux(drops[b], Mux(wraps[b], across, under), Mux(wraps[b], beside, here)) for b in range(BANKS)]
 
     def _read_runs(self, m: Module, pipe: Pipeline, banks: Sequence[Memory]) -> None:
         """Put out runs, or halves of two: what there is to read without patches, in as many stages."""
@@ -210,7 +233,7 @@ class ActivationBuffer(Component):
         with m.If(pipe.valid & pipe.present):  # nothing between the block RAM and its register
             m.d.sync += raw.eq(Cat(port.data for port in ports))
         pipe.step()
-        turned = _rotate(m, raw, pipe.rotation)
+        turned = rotate(m, raw, pipe.rotation)
         with m.If(pipe.valid & pipe.present):
             m.d.sync += self.o.payload.patch.as_value().eq(turned)
         pipe.step()
@@ -233,8 +256,8 @@ class ActivationBuffer(Component):
                     m.d.sync += patch[4 * y + x].eq(
                         Mux(reuse, patch[4 * y + x + 2], here) if x < 2 else here)
 
-    def _write(self, m: Module, banks: Sequence[Memory]) -> None:
-        """Register the write, which comes late, then each bank's byte; write it a cycle later."""
+    def _write(self, m: Module) -> list[BankWrite]:
+        """Register the write, which comes late, then each bank's byte, which is to be written then."""
         write = Signal(StructLayout({name: member.shape for name, member in self.write.signature.members.items()
                                      if name != "valid"}), name="write_held", reset_less=True)
         valid = Signal(name="write_valid")
@@ -242,21 +265,14 @@ class ActivationBuffer(Component):
         with m.If(self.write.valid):
             m.d.sync += [write[name].eq(getattr(self.write, name)) for name in write.shape().members]
         data = [write.data.word_select(i, 8) for i in range(self.machine.written_bytes)]
-        clashes = []
-        for b, bank in enumerate(banks):
-            port = bank.write_port()
+        clashes, found = list[Value](), list[BankWrite]()
+        for b in range(BANKS):
             place = Signal(4, name=f"write_place_{b}")  # which byte of the bus word
             wraps = b < write.address[:4]
             step = Mux(write.blocked, place, wraps) if self.machine.winograd else wraps
-            enable = Signal(name=f"write_{b}")
-            address = Signal(len(port.addr), name=f"write_address_{b}", reset_less=True)
-            value = Signal(8, name=f"write_data_{b}", reset_less=True)
-            m.d.comb += [
-                place.eq(b - write.address[:4]),
-                port.en.eq(enable),
-                port.addr.eq(address),
-                port.data.eq(value),
-            ]
+            found.append(BankWrite(b, (self.machine.activation_bytes // BANKS).bit_length() - 1))
+            enable, address, value = found[-1].enable, found[-1].address, found[-1].value
+            m.d.comb += place.eq(b - write.address[:4])
             wanted = Signal(name=f"write_wanted_{b}")
             m.d.comb += wanted.eq(valid & (place < write.count))
             m.d.sync += enable.eq(wanted)
@@ -269,6 +285,7 @@ class ActivationBuffer(Component):
                 ]
         if self._has_spare:
             m.d.comb += self.spare.ready.eq(~Cat(clashes).any())
+        return found
 
     def _write_spare(self, m: Module, b: int, bank: tuple[Signal, Signal, Signal]) -> Value:
         """Let the spare writer have bank ``b`` where it may; return whether it wants it."""
@@ -284,9 +301,9 @@ class ActivationBuffer(Component):
         return wants
 
 
-def _rotate(m: Module, raw: Value, rotation: Value) -> Value:
-    """Return the bytes of ``raw`` from number ``rotation`` on, around the end, in four levels."""
-    for level in range(4):
+def rotate(m: Module, raw: Value, rotation: Value, levels: Iterable[int] = range(4)) -> Value:
+    """Return the bytes of ``raw`` from number ``rotation`` on, around the end, by those bits that are ``levels``."""
+    for level in levels:
         shift = 8 << level
         turned = Signal(len(raw), name=f"turned_{level}")
         m.d.comb += turned.eq(Mux(rotation[level], Cat(raw[shift:], raw[:shift]), raw))

@@ -23,14 +23,16 @@ def fetch_layout(machine: Machine) -> StructLayout:
     array, and zeros, whatever the memory holds; of more than 16 lanes, those whose byte lies in run ``part`` of
     ``machine.lane_runs``. Without transforms an array knows neither ``fresh`` nor ``winograd``. ``by_channel``: all
     weights are zero but those of the fetch whose ``turn`` it is, counted through the clusters; of two kernels, of which
-    each is another lane's, those of the ``second``, or of the first.
+    each is another lane's, those of the ``second``, or of the first. ``four``: each lane of the cluster whose turn it
+    is has its own; of two kernels that of the ``second``, or the first, for the second of two patches.
     """
     kernels = {"fresh": 1, "winograd": 1} if machine.winograd else {}
     parts = {"part": range(machine.lane_runs)} if machine.lane_runs > 1 else {}
     turns = {}
     if machine.takes_channel_kernels:
         turns = {"by_channel": 1, "turn": range(max(2, machine.lanes // machine.lanes_per_fetch)),
-                 **({"second": 1} if machine.pairs_channels else {})}
+                 **({"second": 1} if machine.pairs_channels else {}),
+                 **({"four": 1} if machine.takes_four_patches else {})}
     return StructLayout({"pointer": 17, "lane": 2, **kernels, "pool": 1, **parts, **turns})
 
 
@@ -192,8 +194,11 @@ class WeightBuffer(Component):
         pointer, winograd = pipe.pointer, pipe.winograd
         last = words[4].word_select(pointer[:3], 16)
         # Eight weights are half a word, and the ninth is a byte behind the other's.
-        pair = [self._of_turn(pipe, Cat(Mux(pointer[0], words[2 + number], words[number]), last.word_select(number, 8)),
-                              number) for number in range(2)]
+        kernels_of_word = [Cat(Mux(pointer[0], words[2 + number], words[number]), last.word_select(number, 8))
+                           for number in range(2)]
+        if self.machine.takes_four_patches:     # the first output's kernel for the second patch, too
+            kernels_of_word[1] = Mux(pipe.four & ~pipe.second, *kernels_of_word)
+        pair = [self._of_turn(pipe, kernel, number) for number, kernel in enumerate(kernels_of_word)]
         with m.If(pipe.valid):
             m.d.sync += self.o.payload.dot.eq(~winograd)
             with m.If(winograd):
@@ -210,10 +215,13 @@ class WeightBuffer(Component):
         fetch = self.fetch.payload
         if not self.machine.takes_channel_kernels:
             return {**dict(halves), "use_ninth": fetch.winograd & fresh}
-        mine = ~fetch.by_channel | (fetch.turn == self.cluster * self.machine.fetch_slots + fetch.lane)
+        four = fetch.four if self.machine.takes_four_patches else Const(0)
+        lane = Mux(four, 0, fetch.lane) if self.machine.takes_four_patches else fetch.lane
+        mine = ~fetch.by_channel | (fetch.turn == self.cluster * self.machine.fetch_slots + lane)
         counts = {"counts_0": mine}
         if self.machine.pairs_channels:
-            counts = {f"counts_{number}": mine & ~(fetch.by_channel & (fetch.second != number)) for number in range(2)}
+            counts = {"counts_0": mine & ~(fetch.by_channel & (fetch.second | four)),
+                      "counts_1": mine & ~(fetch.by_channel & ~fetch.second & ~four)}
         return {**{name: use & mine for name, use in halves},
                 "use_ninth": fetch.winograd & mine & (fetch.by_channel | fresh), **counts}
 

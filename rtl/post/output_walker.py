@@ -113,6 +113,8 @@ class _Position:
         self.below = Signal()
         self.odd_width = Signal()
         self.odd_rows = Signal()
+        self.drops_right = Signal()  # no window has the pixels of a tile's right column
+        self.drops_below = Signal()
         self.group = Signal(range(machine.parameter_channels // machine.lanes))
 
 
@@ -120,8 +122,9 @@ class OutputWalker(Component):
     """Name the vectors of a run one by one, up to one per cycle, without a gap from the first to the last.
 
     Only vectors with an output inside width, rows and channels are named, each once; what lies outside takes no
-    cycle.  The first vector of a run is at ``o`` ``LATENCY`` cycles after ``run`` was taken, and one cycle later for
-    each window that begins, whole strides ahead, in the padding (along the axis that has more of them).
+    cycle, nor do on a machine that takes four patches at once those that a stride of 2 drops.  The first vector of a
+    run is at ``o`` ``LATENCY`` cycles after ``run`` was taken, and one cycle later for each window that begins, whole
+    strides ahead, in the padding (along the axis that has more of them).
 
     Parameters
     ----------
@@ -212,11 +215,11 @@ class OutputWalker(Component):
 
     def _has_right(self, at: _Position) -> Value:
         """Return whether the tile has a right column of pixels."""
-        return self.winograd & ~(at.columns.last & at.odd_width)
+        return self.winograd & ~(at.columns.last & at.odd_width) & ~at.drops_right
 
     def _has_below(self, at: _Position) -> Value:
         """Return whether the tile has a lower row of pixels."""
-        return self.winograd & ~(at.rows.last & at.odd_rows)
+        return self.winograd & ~(at.rows.last & at.odd_rows) & ~at.drops_below
 
     def _next_pixel(self, m: Module, at: _Position) -> None:
         """Go to the next pixel of the tile: to the right, below, or else to the next tile."""
@@ -278,10 +281,11 @@ class OutputWalker(Component):
         machine, run, width, pool = self.machine, self.run.payload, self.output.width, self.pool
         lanes = exact_log2(machine.lanes)
         halves = run.winograd if machine.winograd else Const(0)
-        at.x.load(pooled=run.pooled, kernel=pool.kernel_x, stride=pool.stride_x, padding=pool.left,
-                  windows=pool.width, size=width, base=0)
-        at.y.load(pooled=run.pooled, kernel=pool.kernel_y, stride=pool.stride_y, padding=pool.top,
-                  windows=pool.rows, size=run.rows, base=run.base)
+        drops_right, drops_below = self._drops(m, at)
+        at.x.load(pooled=run.pooled & ~drops_right, kernel=pool.kernel_x, stride=pool.stride_x, padding=pool.left,
+                  windows=pool.width, size=Mux(drops_right, pool.width, width), base=0)
+        at.y.load(pooled=run.pooled & ~drops_below, kernel=pool.kernel_y, stride=pool.stride_y, padding=pool.top,
+                  windows=pool.rows, size=Mux(drops_below, pool.rows, run.rows), base=run.base)
         at.columns.load((width - 1)[:12] >> halves)
         at.rows.load((run.rows - 1)[:10] >> halves)
         at.groups.load((run.channels - 1)[lanes:12])
@@ -302,6 +306,21 @@ class OutputWalker(Component):
             at.group.eq(run.parameter_base[lanes:]),
             Cat(at.tile, at.right, at.below).eq(0),
         ]
+
+    def _drops(self, m: Module, at: _Position) -> tuple[Value, Value]:
+        """Return, and keep, whether windows of one pixel and stride 2 leave out the right, the lower pixels of a tile.
+
+        Along such an axis a tile is walked as one pixel, the window's own. The arrays that take one patch at a time are
+        no faster than post-processing is with all pixels, so only machines that take four ask.
+        """
+        run, pool = self.run.payload, self.pool
+        if not (self.machine.takes_four_patches and self.machine.max_pooling):
+            return Const(0), Const(0)
+        windows = run.winograd & run.pooled
+        found = (windows & (pool.kernel_x == 1) & (pool.stride_x == 2) & (pool.left == 0),
+                 windows & (pool.kernel_y == 1) & (pool.stride_y == 2) & (pool.top == 0))
+        m.d.sync += [at.drops_right.eq(found[0]), at.drops_below.eq(found[1])]
+        return found
 
     def _slices(self, m: Module, groups: Countdown) -> tuple[Signal, Signal]:
         """Count the vectors of a pixel's lane group; return its end, and the register of its last byte."""

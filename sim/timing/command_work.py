@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.isa.machine import SUM_BYTES, TILE_BYTES, Machine
+from tilewright.isa.machine import PATCHES, SUM_BYTES, TILE_BYTES, Machine
 from tilewright.sim.timing.latencies import NORM_GRANT, NORM_LATENCY, ROW_GRANT, ROW_LATENCY, ROW_SETTLING
 
 __all__ = [
@@ -152,17 +152,19 @@ class MacWork:
 
 @lru_cache(maxsize=1024)
 def mac_work(machine: Machine, kind: str, tiles_x: int, tiles_y: int, groups: int, steps: int, *,
-             reuse: bool, by_channel: bool = False) -> MacWork:
+             reuse: bool, by_channel: int = 0) -> MacWork:
     """Return the work of a mac command; ``kind`` is its mnemonic, ``steps`` the turns of its inner loops.
 
-    ``by_channel``: a step has weights from one fetch of one cluster.
+    ``by_channel``: how many channels a step is about whose kernels are their own: one of an array that takes them in
+    turn, a patch for each of four lanes, 0 where all lanes see all channels.
     """
     tiles, count, lanes = machine.tiles, tiles_x * tiles_y, machine.lanes_per_cluster
     sizes = np.full(-(-count // tiles), tiles, np.int64)
     sizes[-1] = count - tiles * (len(sizes) - 1)
     slots = np.maximum(sizes, machine.fetch_slots)
     behind = last = np.tile(slots, groups)
-    if pairs := machine.pairs_channels and kind == "conv23":
+    pairs = machine.pairs_channels and kind == "conv23" and by_channel < PATCHES
+    if pairs:
         # The last products of a tile group, those for second channels, are made while the next one begins, which takes
         # as many slots at least, or behind the command.
         steps += steps % 2
@@ -171,17 +173,19 @@ def mac_work(machine: Machine, kind: str, tiles_x: int, tiles_y: int, groups: in
     if pairs:
         cycles[0] += last[0]
         last = last + behind
+    elif by_channel == PATCHES:     # sums of a lane's two channels are finished one after the other
+        last = last * machine.lanes_per_fetch
     index = np.arange(count)
     reused = int(np.count_nonzero((index % tiles != 0) & (index % tiles_x != 0))) if reuse else 0
     fetch = {"conv23": 9, "conv": TILE_BYTES, "pool": 0}[kind] * (
-        machine.lanes_per_fetch if by_channel else machine.clusters * lanes)
+        machine.lanes_per_fetch * by_channel or machine.clusters * lanes)
     return MacWork(
         cycles=cycles,
         last=last,
         total=int(cycles.sum()),
         tiles=count,
         tile_slots=count * steps * groups,
-        activation_read=(TILE_BYTES * count - TILE_BYTES // 2 * reused) * steps * groups,
+        activation_read=max(1, by_channel) * (TILE_BYTES * count - TILE_BYTES // 2 * reused) * steps * groups,
         weight_read=len(sizes) * steps * groups * fetch,
     )
 
@@ -200,6 +204,11 @@ class Windows:
         first = np.arange(self.count) * self.stride - self.padding
         return np.array([np.count_nonzero((first <= pixel) & (pixel < first + self.kernel)) for pixel in range(size)],
                         np.int64)
+
+    @property
+    def drops(self) -> bool:
+        """Whether windows of one pixel leave out every second one, the first not."""
+        return (self.kernel, self.stride, self.padding) == (1, 2, 0)
 
     def touched(self, size: int) -> int:
         """Return how many windows cover a pixel at all."""
@@ -237,13 +246,18 @@ def post_work(machine: Machine, rows: int, width: int, channels: int, windows: t
     """
     each_sum = SUM_BYTES if form == "whole" else 1
     lanes, vector, channels = each_sum * machine.lanes, machine.post_lanes, each_sum * channels
-    pixels = rows * width
     steps = np.ones((rows, width), np.int64)
+    if windows is not None and winograd and machine.takes_four_patches:
+        for axis, along in enumerate(windows):
+            if along.drops:     # the other pixels of a tile take no step
+                kept = np.arange(steps.shape[axis]) % 2 == 0
+                steps *= kept if axis else kept[:, None]
+    pixels = int(steps.sum())
     read, written = pixels if residual else 0, pixels
     if windows is not None:
         over_y, over_x = windows[0].over(rows), windows[1].over(width)
         covering = over_y[:, None] * over_x
-        steps = np.maximum(covering, 1)
+        steps *= np.maximum(covering, 1)
         written = int(covering.sum())
         read = written - windows[0].touched(rows) * windows[1].touched(width)
     if winograd:

@@ -2,7 +2,7 @@
 
 from tilewright.isa.encoding import EXTENSION
 from tilewright.isa.extension import unit_of
-from tilewright.isa.machine import TILE_BYTES
+from tilewright.isa.machine import PATCHES, TILE_BYTES
 from tilewright.sim.timing.command_work import MacWork, mac_work
 from tilewright.sim.timing.event_queue import Event, Process
 from tilewright.sim.timing.latencies import OWN_UNIT_LATENCY, READS_MADE
@@ -79,10 +79,10 @@ class MacTiming:
         steps = cfg["runs"] * cfg["kernel_x"] * cfg["kernel_y"]
         if cfg.get("plane_step", 0):    # of two planes each has as many turns
             steps = 2 * (steps + steps % 2 * (taken.mnemonic == "conv23" and self.shared.machine.pairs_channels))
-        by_channel = taken.variant == "run_by_channel"
+        by_channel = {"run_by_channel": 1, "run_four_patches": PATCHES}.get(taken.variant, 0)
         return mac_work(self.shared.machine, taken.mnemonic, cfg["tiles_x"], operands["tiles_y"], operands["groups"],
                         steps, reuse=taken.mnemonic == "conv23" and (
-                            taken.variant == "run" or (by_channel and self.shared.machine.reuses_columns)),
+                            taken.variant == "run" or (by_channel == 1 and self.shared.machine.reuses_columns)),
                         by_channel=by_channel)
 
     def _issue(self, taken: DecodedCommand, work: MacWork) -> None:

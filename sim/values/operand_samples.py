@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.isa.assembler import EncodedCommand
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.encoding import BY_CHANNEL
+from tilewright.isa.machine import PATCHES, TILE_BYTES, Machine
 from tilewright.isa.semantics.buffer_places import blocked_places
 from tilewright.isa.semantics.conv import run_weights
 from tilewright.isa.semantics.conv23 import channel_kernels, kernel_weights
@@ -138,6 +139,8 @@ class _SlotSample:
         int8 values; of a kernel the nine, then zeros.
     dot : bool
     machine : Machine
+    at_once : int
+        Patches of a slot, of which each lane takes one.
     """
 
     slots: int
@@ -146,13 +149,15 @@ class _SlotSample:
     weights: _Ints
     dot: bool
     machine: Machine
+    at_once: int = 1
 
     @classmethod
     def draw(cls, state: CoprocessorState, command: EncodedCommand, random: np.random.Generator) -> "_SlotSample":
         machine, cfg = state.machine, state.settings["conv"]
         mnemonic, op = command.instruction.mnemonic, command.operands
         winograd = mnemonic == "conv23"
-        steps = cfg["runs"] if winograd else cfg["kernel_y"] * cfg["kernel_x"] * cfg["runs"]
+        four = PATCHES if command.variant.name == "run_four_patches" else 1
+        steps = cfg["runs"] if winograd and four == 1 else four * cfg["kernel_y"] * cfg["kernel_x"] * cfg["runs"]
         tiles = cfg["tiles_x"] * op["tiles_y"]
         # A short group of tiles is drawn as seldom as it has few slots.
         first = int(random.integers(tiles)) // machine.tiles * machine.tiles
@@ -171,7 +176,7 @@ class _SlotSample:
         else:
             weights_of: Callable[[CoprocessorState, int, int, int], NDArray[np.float32]] = run_weights
             if winograd:
-                weights_of = channel_kernels if command.variant.name == "run_by_channel" else kernel_weights
+                weights_of = channel_kernels if command.variant.name in BY_CHANNEL else kernel_weights
             all_weights = weights_of(state, op["weight_base"], op["groups"], steps)
             lanes = slice(group * machine.lanes, (group + 1) * machine.lanes)
             if winograd:
@@ -180,7 +185,7 @@ class _SlotSample:
                 weights[:] = all_weights.reshape(steps, TILE_BYTES, -1)[step, :, lanes]
         planes = 2 if cfg.get("plane_step", 0) else 1   # the first is looked at
         return cls(planes * op["groups"] * steps * tiles, places, state.activations[places].astype(np.int64), weights,
-                   not winograd, machine)
+                   not winograd, machine, four)
 
     def changes(self) -> NDArray[np.float64]:
         """Return the bits that change per slot, in the order of `OperandToggles`."""
@@ -212,7 +217,7 @@ class _SlotSample:
         by_bank = np.argsort(self.places % TILE_BYTES, axis=2)
         banks, words = (np.take_along_axis(each, by_bank, axis=2).reshape(count, -1)
                         for each in (self.patches, self.places // TILE_BYTES))
-        return np.array([_differing(patches, 8) / between, passed, kept * held + lanes + operands,
+        return np.array([_differing(patches, 8) / between, passed, kept * held / self.at_once + lanes + operands,
                          fetched * self.machine.fetch_slots / tiles, _differing(banks, 8) / between,
                          _differing(words, _ADDRESS_BITS) / between])
 

@@ -29,6 +29,7 @@ _PLACES = {
     "mac.buffer": "activation_buffer",
     "mac.transform": "array",
     "mac.patches": "array",
+    "mac.own_patches": "array",
     "mac.xi": "array",
     "mac.cluster": "array",
     "mac.cluster.weights": "weight_buffer",

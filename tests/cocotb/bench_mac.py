@@ -15,7 +15,8 @@ from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.machine import preset
 from tilewright.rtl.array.mac import MacState, MacUnit
 
-MACHINE = replace(preset(os.environ["MAC_MACHINE"]), channel_kernels=os.environ["MAC_CHANNELS"] == "1")
+MACHINE = replace(preset(os.environ["MAC_MACHINE"]), channel_kernels=os.environ["MAC_CHANNELS"] == "1",
+                  four_patches=os.environ["MAC_CHANNELS"] == "1")
 SLICES = MACHINE.lanes // MACHINE.post_lanes
 
 
@@ -178,9 +179,10 @@ def random_layer(place, rng):
     grouped = bool(rng.integers(0, 2))
     tiles_x, tiles_y = int(rng.integers(1, 8)), int(rng.integers(1, 4))
     if kind == "conv23":
+        by_channel = MACHINE.takes_channel_kernels and bool(rng.integers(0, 2))
         return conv23(place, rng, channels=channels, tiles_x=tiles_x, tiles_y=tiles_y, groups=groups,
                       grouped=grouped, y_half=int(rng.integers(0, 2)), reuse=bool(rng.integers(0, 4)),
-                      by_channel=MACHINE.takes_channel_kernels and bool(rng.integers(0, 2)))
+                      by_channel=by_channel, four=by_channel and MACHINE.takes_four_patches and rng.random() < 0.6)
     kernel = int(rng.integers(1, 8)), int(rng.integers(1, 8))
     stride = int(rng.integers(1, 3))
     if kind == "pool":
@@ -345,6 +347,21 @@ async def a_step_by_channel_reads_the_kernels_of_one_fetch(dut):
     assert driver.counts["activation_read_bytes"] == steps * (16 + 8 * (tiles - 1))
     behind = tiles if MACHINE.pairs_channels else 0
     assert len(compute_phase(driver.states)) == driver.counts["tile_slots"] + behind == steps * tiles + behind
+
+
+@cocotb.test()
+async def four_patches_take_a_quarter_of_the_steps(dut):
+    if not MACHINE.takes_four_patches:
+        return
+    rng = np.random.default_rng(6)
+    driver = await begin(dut)
+    layer = conv23(Place(MACHINE), rng, channels=0, tiles_x=2 * MACHINE.tiles, tiles_y=2, groups=3, by_channel=True,
+                   four=True)
+    await driver.run([layer])
+    steps = 4 * 3 * MACHINE.lanes // 4
+    assert driver.counts["weight_read_bytes"] == steps * 9 * MACHINE.lanes_per_cluster
+    assert driver.counts["activation_read_bytes"] == steps * MACHINE.tiles * 64
+    assert driver.counts["tile_slots"] == steps * MACHINE.tiles
 
 
 @cocotb.test()

@@ -61,6 +61,17 @@ def test_kernels_by_channel_add_the_registers_counted():
         block: count - count_fresh(less)[block] for block, count in count_fresh(more).items()}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("array", "lanes", "clusters"), [("winograd_inner", 16, 2), ("winograd", 4, 1)])
+def test_four_patches_add_the_registers_counted(array, lanes, clusters):
+    less = replace(LESS, array=array, lanes=lanes, clusters=clusters, tiles=4, parameter_channels=64,
+                   channel_kernels=True)
+    more = replace(less, four_patches=True)
+    assert more.takes_four_patches
+    assert {block: count - registers_of(less)[block] for block, count in registers_of(more).items()} == {
+        block: count - count_fresh(less)[block] for block, count in count_fresh(more).items()}
+
+
 def test_a_row_unit_adds_registers_to_post_processing_alone():
     for machine in (PRESETS["base"], LESS):
         less, more = registers_of(machine), registers_of(replace(machine, row_unit=True))

@@ -66,10 +66,10 @@ def test_an_unknown_flag_is_refused():
         command("lda", "set_row", ["wait_act_ready"])
 
 
-@pytest.mark.parametrize("funct7", [0x30, 0x08])
+@pytest.mark.parametrize("funct7", [0x40, 0x08])
 def test_an_undefined_variant_or_flag_is_no_instruction(funct7):
     with pytest.raises(EncodingError):
-        _ = EncodedCommand(2 if funct7 == 0x30 else 0, funct7, 0, 0).variant
+        _ = EncodedCommand(2 if funct7 == 0x40 else 0, funct7, 0, 0).variant
 
 
 @pytest.mark.parametrize("word", [0x00000013, 0x0000008B, 0x0000700B])

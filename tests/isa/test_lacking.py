@@ -8,11 +8,12 @@ from tilewright.isa.encoding import INSTRUCTIONS
 from tilewright.isa.lacking import WINOGRAD, has_unit, lacking, lacks, variants_of
 from tilewright.isa.machine import ARRAYS, INTEGRATION, LIMITS, PRESETS, UNITS, Machine
 
-NANO = replace(PRESETS["nano"], row_unit=True, coded_weights=True, channel_kernels=True,
-               wide_words=True)
+NANO = replace(PRESETS["nano"], lanes=4, row_unit=True, coded_weights=True, channel_kernels=True, wide_words=True,
+               four_patches=True)
 ROWS = {"act.rows", "act.set_rows", "act.set_norm"}
 CODED = {"ldw.coded_main", "ldw.coded_ninths", "ldw.set_coded"}
-BY_CHANNEL = {"conv23.run_by_channel"}
+FOUR = {"conv23.run_four_patches"}
+BY_CHANNEL = {"conv23.run_by_channel", *FOUR}
 WORDS = {"conv.set_planes", "pool.set_words"}
 EVERY = tuple((instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants)
 
@@ -41,6 +42,8 @@ def test_presets_have_every_variant_but_those_of_extra_units(machine):
     ({"coded_weights": False}, CODED),
     ({"channel_kernels": False}, BY_CHANNEL),
     ({"wide_words": False}, WORDS),
+    ({"four_patches": False}, FOUR),
+    ({"tiles": 2, "lanes": 2, "clusters": 1}, FOUR),    # four patches need four lanes
 ])
 def test_a_unit_left_out_takes_its_variants_along(change, missing):
     machine = replace(NANO, **change)

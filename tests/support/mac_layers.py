@@ -104,10 +104,10 @@ def run_operands(base: int, tiles_y: int, weight_base: int, groups: int, **flags
 
 
 def conv23(place, rng, *, channels, tiles_x, tiles_y, groups=1, grouped=False, y_half=0, reuse=True, by_channel=False,
-           **flags):
+           four=False, **flags):
     """Return a 3x3 layer on the blocked layout; ``grouped``: each lane group has channels of its own.
 
-    ``by_channel``: each lane has one, and the kernel for it is there alone.
+    ``by_channel``: each lane has one, and the kernel for it is there alone; ``four``: four patches come at once.
     """
     machine = place.machine
     lanes = machine.lanes
@@ -122,7 +122,8 @@ def conv23(place, rng, *, channels, tiles_x, tiles_y, groups=1, grouped=False, y
     x_step = 16 * stored
     y_step = x_step * -(-columns // 4)
     block_rows = -(-(rows + 2 * y_half) // 4)
-    place.activation = -(-place.activation // 16) * 16
+    unit = 16 * machine.block_unit
+    place.activation = -(-place.activation // unit) * unit
     base = place.take_activation(block_rows * y_step)
     writes = []
     for y, xx in np.ndindex(rows, columns):
@@ -141,12 +142,20 @@ def conv23(place, rng, *, channels, tiles_x, tiles_y, groups=1, grouped=False, y
     if machine.pairs_channels:
         eta = tile_eta(w.transpose(0, 3, 1, 2)).reshape(groups, lanes, 2, 2).transpose(0, 2, 3, 1)
         sums = sums + (eta >> 2)[:, None, None]
+    loops, variant = {"runs": channels}, "run" if reuse else "run_without_reuse"
+    if by_channel:
+        variant = "run_by_channel"
+    if four:
+        variant = "run_four_patches"
+        loops = {"runs": machine.lanes_per_fetch, "kernel_x": machine.clusters,
+                 "kernel_x_step": 16 * machine.lanes_per_cluster}
     return Layer(
-        "conv23", "run_by_channel" if by_channel else "run" if reuse else "run_without_reuse",
-        settings(tiles_x=tiles_x, runs=channels, x_step=x_step, y_step=y_step,
+        "conv23", variant,
+        settings(tiles_x=tiles_x, **loops, x_step=x_step, y_step=y_step,
                  group_step=16 * channels if grouped else 0),
         run_operands(base, tiles_y, weight_base, groups, y_half=y_half, **flags),
-        sums.reshape(groups, tiles_y * tiles_x, 4, lanes), True, writes, main, ninths, steps=channels)
+        sums.reshape(groups, tiles_y * tiles_x, 4, lanes), True, writes, main, ninths,
+        steps=channels // 4 if four else channels)
 
 
 def conv(place, rng, *, channels, kernel, tiles_x, tiles_y, stride=1, dilation=1, groups=1, grouped=False,

@@ -24,7 +24,7 @@ def section_of(name):
 @pytest.mark.parametrize(("instruction", "variant"), VARIANTS)
 def test_fields_stand_at_their_bits(instruction, variant):
     section = section_of(f"{instruction.mnemonic}.{variant.name}")
-    if alike := re.search(r"^Operands and flags are those of `(.*)`\.$", section, re.MULTILINE):
+    if alike := re.search(r" Operands and flags are those of `(.*)`\.$", section, re.MULTILINE):
         first = instruction.variant(alike[1].removeprefix(f"{instruction.mnemonic}."))
         assert (first.flags, first is variant) == (variant.flags, False)
         section = section_of(alike[1])

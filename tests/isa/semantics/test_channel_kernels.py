@@ -6,13 +6,17 @@ import pytest
 from tests.support.coprocessor_state import CLAMP, blocked, engine_of, run, set_conv, tiles_of, weight
 from tilewright.isa import numerics
 from tilewright.isa.machine import Machine
-from tilewright.isa.semantics.command_errors import LaneChannelsError, UnitMissingError
+from tilewright.isa.semantics.command_errors import LaneChannelsError, PatchBlocksError, UnitMissingError
 from tilewright.sim.values.executor import CommandFailedError
 
 MACHINES = [Machine(name=f"{array}, {lanes} in {clusters}", array=array, lanes=lanes, clusters=clusters, post_lanes=1,
                     channel_kernels=True)
             for array, lanes, clusters in (("winograd", 4, 1), ("winograd", 4, 2),
                                            ("winograd_inner", 2, 1), ("winograd_inner", 8, 2))]
+FOUR = [Machine(name=f"{array}, {lanes} in {clusters}", array=array, lanes=lanes, clusters=clusters, post_lanes=1,
+                channel_kernels=True, four_patches=True)
+        for array, lanes, clusters in (("winograd", 4, 1), ("winograd", 8, 2), ("winograd_inner", 8, 1),
+                                       ("winograd_inner", 32, 4))]
 OVER_MACHINES = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 
 
@@ -21,6 +25,12 @@ def settings_of(machine, groups):
     stored = groups * machine.lanes
     return {"tiles_x": 3, "runs": machine.lanes, "kernel_x": 1, "kernel_y": 1, "x_step": 16 * stored,
             "y_step": 2 * 16 * stored, "group_step": 16 * machine.lanes}
+
+
+def four_loops(machine):
+    """Return what of the settings differs where four patches come at once."""
+    return {"runs": 2 if machine.pairs_channels else 1, "kernel_x": machine.clusters,
+            "kernel_x_step": 16 * machine.lanes_per_cluster}
 
 
 @OVER_MACHINES
@@ -40,6 +50,41 @@ def test_a_lane_has_the_kernel_of_its_channel_alone(machine):
                 for j in range(4)] for i in range(4)]
             np.testing.assert_array_equal(found[2 * ty:2 * ty + 2, 2 * tx:2 * tx + 2, group * machine.lanes + lane],
                                           numerics.conv23_tile(patch, np.reshape(kernel, (3, 3)).tolist()))
+
+
+@pytest.mark.parametrize("machine", FOUR, ids=lambda machine: machine.name)
+def test_four_patches_at_once_give_the_same_sums(machine):
+    engine, cfg = engine_of(machine), settings_of(machine, 3)
+    op = {"base": 2 * machine.input_unit, "tiles_y": 2, "y_half": 1, "groups": 3, "weight_base": 16}
+    run(engine, *set_conv(cfg), ("conv23.run_by_channel", op),
+        *set_conv(cfg | four_loops(machine)), ("conv23.run_four_patches", op))
+    np.testing.assert_array_equal(engine.state.sums[-1].sums, engine.state.sums[-2].sums)
+    assert engine.state.sums[-1].sums.any()
+
+
+def test_lanes_beyond_the_channels_of_the_only_lane_group_have_no_sums():
+    machine, cfg = FOUR[1], settings_of(FOUR[1], 1)
+    engine, op = engine_of(machine), {"base": 0, "tiles_y": 1, "groups": 1, "weight_base": 0}
+    run(engine, *set_conv(cfg), ("conv23.run_by_channel", op),
+        *set_conv(cfg | four_loops(machine) | {"kernel_x": 1}), ("conv23.run_four_patches", op))
+    every, fewer = (sums.sums for sums in engine.state.sums)
+    half = machine.lanes_per_cluster
+    np.testing.assert_array_equal(fewer[..., :half], every[..., :half])
+    assert not fewer[..., half:].any()
+
+
+@pytest.mark.parametrize(("change", "error"), [
+    ({"runs": 4}, PatchBlocksError), ({"kernel_x_step": 16}, PatchBlocksError), ({"x_step": 16 * 9}, PatchBlocksError),
+    ({"base": 16}, PatchBlocksError), ({"kernel_x": 3}, LaneChannelsError),
+    ({"groups": 2, "kernel_x": 1}, LaneChannelsError)])
+def test_blocks_of_four_patches_begin_at_multiples_of_their_channels(change, error):
+    machine = FOUR[1]
+    cfg = settings_of(machine, 2) | four_loops(machine)
+    op = {"base": 0, "tiles_y": 1, "groups": 1, "weight_base": 0}
+    cfg, op = ({name: change.get(name, value) for name, value in given.items()} for given in (cfg, op))
+    with pytest.raises(CommandFailedError) as failed:
+        run(engine_of(machine), *set_conv(cfg), ("conv23.run_four_patches", op))
+    assert isinstance(failed.value.__cause__, error)
 
 
 @OVER_MACHINES

@@ -1,6 +1,6 @@
 """Machines beyond the presets give the sums of plain convolutions, too."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -134,6 +134,33 @@ def test_pairs_of_channels_are_four_and_a_half_macs_a_cycle_of_each_multiplier_o
     macs = 3 * 8 * 8 * 4 * 9 * 16
     assert chosen.multipliers == 8 * chosen.lanes + 16    # the last sixteen make xi
     assert macs == 4.5 * cycles * (chosen.multipliers - 16)
+
+
+@pytest.mark.parametrize(("array", "lanes", "clusters", "post_lanes"), [
+    ("winograd", 4, 1, 4), ("winograd", 8, 2, 2), ("winograd_inner", 8, 1, 8), ("winograd_inner", 16, 2, 4)])
+def test_lanes_with_patches_of_their_own_take_turns_with_others(array, lanes, clusters, post_lanes):
+    chosen = replace(machine(lanes, clusters, 4, post_lanes, 8, array), activation_bytes=16384, channel_kernels=True,
+                     four_patches=True)
+    place, rng = Place(chosen), np.random.default_rng(3)
+    layers = [
+        conv23(place, rng, channels=3, tiles_x=3, tiles_y=1, groups=2, grouped=True, y_half=1),
+        conv23(place, rng, channels=0, tiles_x=3, tiles_y=3, groups=2, by_channel=True, four=True, y_half=1),
+        conv(place, rng, channels=5, kernel=(2, 3), tiles_x=5, tiles_y=1, stride=2, groups=1),
+        conv23(place, rng, channels=0, tiles_x=5, tiles_y=1, groups=2, by_channel=True, four=True),
+        conv23(place, rng, channels=0, tiles_x=2, tiles_y=2, groups=1, by_channel=True),
+    ]
+    run_layers(MacUnit(chosen), chosen, layers)
+
+
+@pytest.mark.parametrize(("array", "lanes"), [("winograd", 4), ("winograd_inner", 8)])
+def test_four_patches_are_nine_macs_a_cycle_of_each_lane_s_multipliers(array, lanes):
+    chosen = replace(machine(lanes, 1, 4, lanes, 8, array), channel_kernels=True, four_patches=True)
+    place, rng = Place(chosen), np.random.default_rng(2)
+    # Four groups of four tiles, whose sums there is room for.
+    layer = conv23(place, rng, channels=0, tiles_x=4, tiles_y=4, by_channel=True, four=True)
+    issued = run_layers(MacUnit(chosen), chosen, [layer])
+    macs = 16 * 4 * 9 * lanes
+    assert macs == 4 * 36 * (issued[-1] - issued[0] + 1)
 
 
 def run_layers(dut, chosen, layers):

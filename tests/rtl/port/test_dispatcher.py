@@ -20,7 +20,7 @@ from tilewright.rtl.stream.commands import Command
 
 NANO = preset("nano")
 FEWEST = replace(NANO, name="fewest", array="plain", **dict.fromkeys(UNITS, False))
-MOST = replace(NANO, name="most", lanes=2, **dict.fromkeys(EXTRA_UNITS, True))
+MOST = replace(NANO, name="most", lanes=4, **dict.fromkeys(EXTRA_UNITS, True))
 
 
 def hardware(command):

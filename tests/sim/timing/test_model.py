@@ -1,5 +1,7 @@
 """The parts of the cycle model against their definitions, cycle by cycle and byte by byte."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -332,6 +334,28 @@ def test_post_work_counts_vectors_and_windows(machine, winograd, windows):
     assert work.cycles.tolist() == cycles
     assert (work.read_cycles, work.write_cycles) == (reads, writes)
     assert (work.read, work.written, work.requantized) == (read_bytes, written_bytes, rows * width * channels)
+
+
+def test_pixels_that_a_stride_drops_take_no_cycle_where_four_patches_come_at_once():
+    machine = Machine(array="winograd_inner", lanes=8, post_lanes=8, channel_kernels=True, four_patches=True)
+    windows = (Windows(1, 2, 0, 3), Windows(1, 2, 0, 3))
+    work, every = (post_work(each, 5, 6, 9, windows, winograd=True, residual=False)
+                   for each in (machine, replace(machine, four_patches=False)))
+    assert work.cycles.tolist() == 2 * [4, 4, 1]
+    assert every.cycles.tolist() == 2 * [16, 12, 2]
+    assert (work.written, work.read) == (every.written, every.read) == (9 * 9, 0)
+    assert (work.requantized, every.requantized) == (9 * 9, 30 * 9)
+
+
+@pytest.mark.parametrize(("array", "lanes", "clusters", "steps"), [("winograd_inner", 8, 1, 2), ("winograd", 8, 2, 2)])
+def test_four_patches_at_once_take_a_quarter_of_the_steps(array, lanes, clusters, steps):
+    machine = Machine(array=array, lanes=lanes, clusters=clusters, post_lanes=4, channel_kernels=True,
+                      four_patches=True)
+    work = mac_work(machine, "conv23", 3, 3, 2, steps, reuse=False, by_channel=4)
+    assert work.cycles.tolist() == 6 * [4 * steps]
+    assert (work.last == 4 * machine.lanes_per_fetch).all()
+    assert work.activation_read == 64 * 9 * steps * 2
+    assert work.weight_read == 3 * steps * 2 * 9 * machine.lanes_per_cluster
 
 
 def covering(windows, y, x):
