@@ -207,15 +207,12 @@ class _MatrixImages:
                                  place=Place(parent=turned.parent, offset=turned.offset + first * lanes,
                                              row_step=lanes, pixel_step=turned.pitch))
                 self.made.append(source)
-                target = self._part(words, (word, count, self.inputs), first * word * rows, word * rows, word)
+                target = self._part(words, (word, count, rows), first * word * rows, word * rows, word)
                 self._layer(f"{self.product.name}:rows[{first}]", source, target, spread(elements, self.machine),
                             np.zeros(word, np.int32))
-        if rows > self.inputs:
-            shape = word, groups, rows - self.inputs
-            target = self._part(words, shape, word * self.inputs, word * rows, word)
-            value = spread(lanes, self.machine).sum(axis=1, dtype=np.int32) * (-1 if self.factor.negated else 0)
-            self._layer(f"{self.product.name}:no rows", self._part(words, shape, 0, word * rows, 0), target,
-                        np.zeros((word, word), np.int8), value)
+                # Rows up to a multiple of 16 become weights of zero.
+                self.layers[-1] = replace(self.layers[-1], pads=(0, 0, 0, rows - self.inputs),
+                                          pad_value=-1 if self.factor.negated else 0)
         pixels = self._tensor("pixels", (TILE_BYTES, 1, each))
         self.constants[pixels.name] = identity_pixels(self.machine).transpose(1, 2, 0)
         columns = self._tensor("columns", (groups * rows * clusters, 1, each))
