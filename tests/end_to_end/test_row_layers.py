@@ -53,7 +53,8 @@ def softmaxes(*cases):
 ROOT = {"kind": "RMSNormalization", "zero_point_value": -11}
 NORMS = (((1, 39, 128), 2, norm(128)), ((3, 2, 33), -1, norm(33, low=-20)), ((40, 96), 1, norm(96)),
          ((3, 200), 1, norm(200, y_scale=0.5)), ((9, 64), -1, norm(64, **ROOT)))
-CASES = (((1, 65, 4, 13), 1), ((1, 100), 1), ((2, 3, 40), -1), ((1, 33, 1, 7), 1), ((1, 3, 64, 8), 1), ((5, 7, 300), 2))
+CASES = (((1, 65, 4, 13), 1), ((1, 100), 1), ((2, 3, 40), -1), ((1, 33, 1, 7), 1), ((1, 3, 64, 8), 1), ((5, 7, 300), 2),
+         ((2, 21, 10), 1), ((1, 4, 20, 3), 2), ((1, 3, 2, 50), 3))      # of the last three, no row lies in one run
 
 
 @pytest.mark.parametrize("machine", [*(pytest.param(each, marks=pytest.mark.slow) for each in (BASE, SMALL)),

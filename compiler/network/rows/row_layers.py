@@ -5,6 +5,7 @@ the channels of an image's pixels, or elements that lie one behind the other in 
 passes the tensor through the datapath, and the row unit does the rest.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -41,6 +42,9 @@ NO_UNIT = "the machine has no row unit, which would take it"
 
 _SOFTMAX, _NORM = "SoftmaxOfLevels", "NormalisationOfLevels"
 
+_MOST_COPIES = 16
+"""Of rows that do not lie in one run: each copy is a layer."""
+
 _COLUMNS = 256
 """Pixels of a row, at most, where any number will do."""
 
@@ -65,14 +69,22 @@ def with_row_layers(network: Network, machine: Machine) -> Network:
     if not machine.normalises_rows:
         equipped = replace(machine, row_unit=True, value_tables=True)
         layers = [replace(layer, reason=NO_UNIT) if isinstance(layer, CoreLayer) and isinstance(
-            _on_datapath(layer, network, dict(tensors), equipped), Layer) else layer for layer in network.layers]
+            _on_datapath(layer, network, dict(tensors), equipped)[0], Layer) else layer for layer in network.layers]
         return replace(network, layers=tuple(layers))
-    layers = [_on_datapath(layer, network, tensors, machine) for layer in network.layers]
+    layers = [each for layer in network.layers for each in _on_datapath(layer, network, tensors, machine)]
     return replace(network, layers=tuple(layers), tensors=tensors)
 
 
-def _on_datapath(layer: AnyLayer, network: Network, tensors: dict[str, TensorInfo], machine: Machine) -> AnyLayer:
-    """Return the layer that stands for operators along rows, and add its tensors; else ``layer``, with the reason."""
+def _on_datapath(layer: AnyLayer, network: Network, tensors: dict[str, TensorInfo], machine: Machine) -> list[AnyLayer]:
+    """Return the layers that stand for operators along rows, and add their tensors; else ``layer``, with the reason."""
+    copies: tuple[list[Layer], list[Layer]] = [], []
+    made = _row_layer(layer, network, tensors, machine, copies)
+    return [*copies[0], made, *copies[1]]
+
+
+def _row_layer(layer: AnyLayer, network: Network, tensors: dict[str, TensorInfo], machine: Machine,
+               copies: tuple[list[Layer], list[Layer]]) -> AnyLayer:
+    """Return the layer of rows, and add the ``copies`` before and behind it; else ``layer``, with the reason."""
     if not isinstance(layer, CoreLayer) or layer.op not in (_SOFTMAX, _NORM) or layer.inputs[0] not in tensors:
         return layer
     source, target = tensors[layer.inputs[0]], tensors[layer.output]
@@ -88,14 +100,19 @@ def _on_datapath(layer: AnyLayer, network: Network, tensors: dict[str, TensorInf
         return replace(layer, reason=function)
     if rows.length * rows.count * source.images < _LEAST:
         return replace(layer, reason="so few elements cost the host core less than a layer of the datapath")
-    names = _direct(rows, source, target) or _views((call, rows), layer, (source, target), network, tensors)
+    names = _direct(rows, source, target) or _views((call, rows), layer, (source, target), network, tensors) \
+        or _turned((call, rows), layer, (source, target), tensors, copies)
     if names is None:
         return replace(layer, reason="the row unit takes rows that lie in one run, and its axis is not the innermost")
+    return replace(_passing(layer, layer.name, names, tensors), exact=layer.exact, rows=function)
+
+
+def _passing(layer: CoreLayer, name: str, names: tuple[str, str], tensors: Mapping[str, TensorInfo]) -> Layer:
+    """Return the layer of a tensor that goes through the datapath as it is."""
     shape = tensors[names[0]].shape
-    return Layer(name=layer.name, kind="pass", onnx_nodes=layer.onnx_nodes, input=names[0], output=names[1],
+    return Layer(name=name, kind="pass", onnx_nodes=layer.onnx_nodes, input=names[0], output=names[1],
                  in_shape=shape, conv_shape=shape, out_shape=shape, weights=None, bias=np.zeros(shape[0], np.int32),
-                 groups=shape[0], exact=layer.exact, rows=function,
-                 requantisation=Requantisation(scale=np.ones(shape[0], np.float32), zero_point=0))
+                 groups=shape[0], requantisation=Requantisation(scale=np.ones(shape[0], np.float32), zero_point=0))
 
 
 def _rows_of(call: Call) -> Rows:
@@ -184,14 +201,46 @@ def _views(of: tuple[Call, Rows], layer: CoreLayer, ends: tuple[TensorInfo, Tens
     return names[0], names[1]
 
 
+def _turned(of: tuple[Call, Rows], layer: CoreLayer, ends: tuple[TensorInfo, TensorInfo],
+            tensors: dict[str, TensorInfo], copies: tuple[list[Layer], list[Layer]]) -> tuple[str, str] | None:
+    """Return images of rows that copies of single bytes write and read, which are added; None where these are many."""
+    call, rows = of
+    if any(info.images > 1 for info in ends) or rows.count > MAX_COLUMNS:
+        return None
+    names = []
+    for info, operand, made, what in zip(ends, (call.inputs[0], call.output), copies, ("levels", "results"),
+                                         strict=True):
+        along, (step,) = merged(tuple(rows.dims[axis] for axis in rows.along), [_steps(operand, rows.along)])
+        kept = [(rows.dims[axis], operand.strides[axis]) for axis in rows.kept if rows.dims[axis] > 1]
+        if len(along) > 1 or len(kept) > 2:
+            return None
+        # Copies have rows and pixels; of a third axis each index has one of its own.
+        (outer, outer_step), (inner, inner_step) = ([(1, 0)] * 2 + kept)[-2:]
+        if outer > _MOST_COPIES or max(rows.length, inner) > MAX_COLUMNS:
+            return None
+        image = replace(info, name=f"{layer.name}:{what} in rows", shape=(rows.length, outer, inner), place=None,
+                        dims=None, onnx_name=None, onnx_dtype=None, onnx_shape=None)
+        tensors[image.name] = image
+        names.append(image.name)
+        shape = 1, inner, rows.length
+        for index in range(outer):
+            there = _view(info, f"{image.name}:{index} there", shape, (inner_step, step[0] if step else 1),
+                          index * outer_step)
+            here = _view(image, f"{image.name}:{index}", shape, (rows.length, 1), index * inner * rows.length)
+            tensors.update({each.name: each for each in (there, here)})
+            ends_of_copy = (there.name, here.name) if made is copies[0] else (here.name, there.name)
+            made.append(_passing(layer, f"{layer.name}:{what}[{index}]", ends_of_copy, tensors))
+    return names[0], names[1]
+
+
 def _steps(operand: Operand, axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(operand.strides[axis] for axis in axes)
 
 
-def _view(info: TensorInfo, name: str, shape: Shape, steps: tuple[int, int]) -> TensorInfo:
-    """Return an image of ``shape`` over the bytes of a tensor, its rows and pixels ``steps`` apart."""
+def _view(info: TensorInfo, name: str, shape: Shape, steps: tuple[int, int], first: int = 0) -> TensorInfo:
+    """Return an image of ``shape`` over the bytes of a tensor, from the ``first``; rows and pixels ``steps`` apart."""
     start = info.place
-    place = Place(parent=info.name if start is None else start.parent, offset=0 if start is None else start.offset,
-                  row_step=steps[0], pixel_step=steps[1])
+    place = Place(parent=info.name if start is None else start.parent,
+                  offset=first + (0 if start is None else start.offset), row_step=steps[0], pixel_step=steps[1])
     return TensorInfo(name=name, shape=shape, scale=info.scale, zero_point=info.zero_point, unsigned=info.unsigned,
                       place=place)

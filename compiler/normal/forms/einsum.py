@@ -39,7 +39,7 @@ def _expanded(edit: Edit, node: ir.Node) -> bool:
     if len(values) != len(terms) or len(values) not in (1, 2) or None in values \
             or any(not each.isalpha() or len(set(each)) < len(each) for each in (*terms, result or "a")):
         return False
-    if len(values) == 2 and _is_fixed(values[0]) and not _is_fixed(values[1]):
+    if len(values) == 2 and _swaps(values, terms, result):
         terms, values = terms[::-1], values[::-1]
     operands = [(value, term) for value, term in zip(values, terms, strict=True) if value is not None]
     new = _alone(edit, node, *operands[0], result) if len(operands) == 1 else _product(edit, node, operands, result)
@@ -52,6 +52,12 @@ def _expanded(edit: Edit, node: ir.Node) -> bool:
 
 def _is_fixed(value: ir.Value | None) -> bool:
     return is_constant(value) or levels_behind(value) is not None
+
+
+def _swaps(values: list[ir.Value | None], terms: list[str], result: str) -> bool:
+    """Tell whether a product had better be of the second operand by the first: constants come last, and columns do."""
+    fixed = [_is_fixed(each) for each in values]
+    return fixed == [True, False] or (fixed == [False, False] and bool(result) and result[-1] not in terms[1])
 
 
 def _alone(edit: Edit, node: ir.Node, value: ir.Value, term: str, result: str) -> ir.Value | None:

@@ -50,6 +50,8 @@ _CASES = {
     "the constant first": ("einsum", _einsum("oc,bct", (1, 16, 6), (8, 16), ("wd", "xd"))),
     "two computed": ("einsum", _einsum("bhqd,bhkd->bhqk", (1, 2, 6, 8), others=("xd", "xd"), before=[
         node("Identity", ["xd"], "i")])),
+    "two computed, the keys first": ("einsum", _einsum("aecd,abcd->acbe", (1, 6, 2, 8), others=("xd", "xd"), before=[
+        node("Identity", ["xd"], "i")])),
     "a sum": ("einsum", _einsum("bchw->bc", _IMAGE)),
     "FusedConv": ("fused", _model([node("FusedConv", ["xd", "wd", "bd"], "f", _MS, activation="Clip",
                                         activation_params=[0., 6.])], _IMAGE, (8, 4, 3, 3), b=_BIAS)),
@@ -91,6 +93,11 @@ def test_the_datapath_computes_it_and_no_value_changes(case):
     assert normalise(form.proto).counts == {}
     network = assert_layers(form.proto.SerializeToString())
     assert not any(isinstance(layer, CoreLayer) for layer in network.layers)
+
+
+def test_the_columns_of_a_result_are_those_of_the_second_operand():
+    form = normalise(_CASES["two computed, the keys first"][1])
+    assert [*operators(form.proto)][-3:] == ["MatMul", "QuantizeLinear", "DequantizeLinear"]
 
 
 def test_a_factor_that_is_no_power_of_two_is_noted():
