@@ -36,8 +36,31 @@ def with_needed_pixels(network: Network) -> Network:
         for name in found.reads:
             if name in tensors:
                 reads.of(tensors[name])[...] = True
-    changed = any(new is not old for new, old in zip(layers, network.layers, strict=True))
-    return replace(network, layers=tuple(layers), tensors=tensors) if changed else network
+    touched = {name for new, old in zip(layers, network.layers, strict=True) if new is not old
+               for name in (*old.reads, *old.writes)}
+    if not touched:
+        return network
+    return _without(touched, replace(network, layers=tuple(layers), tensors=tensors))
+
+
+def _without(touched: set[str], network: Network) -> Network:
+    """Return ``network`` without those tensors that no layer names any more, as not all of their elements are there.
+
+    Of one that others lie in, nothing but the bytes is left.
+    """
+    ends = {info.name for info in (*network.inputs, *network.outputs)} | network.constants.keys()
+    gone = touched - ends - {name for layer in network.layers for name in (*layer.reads, *layer.writes)}
+    parents = {root_of(info) for info in network.tensors.values() if info.place is not None}
+    bare = {name: network.unused_name(f"{name}:fewer pixels") for name in gone & parents}
+    tensors = {}
+    for name, info in network.tensors.items():
+        if name in bare:
+            tensors[bare[name]] = replace(info, name=bare[name], onnx_name=None, onnx_dtype=None, onnx_shape=None)
+        elif name not in gone:
+            place = info.place and replace(info.place, parent=bare.get(info.place.parent, info.place.parent))
+            tensors[name] = replace(info, place=place)
+    inputs, outputs = (tuple(tensors[info.name] for info in each) for each in (network.inputs, network.outputs))
+    return replace(network, tensors=tensors, inputs=inputs, outputs=outputs)
 
 
 class _Reads:
