@@ -90,6 +90,8 @@ class _Functions:
         graph, operator = self.graph, node.operator
         if not isinstance(operator, OnnxDequantizeLinear | OnnxQuantizeLinear | OnnxUnary | OnnxBinary):
             return None
+        if isinstance(operator, OnnxQuantizeLinear) and not self._is_byte(node.output):
+            return None     # a table is of bytes or floats
         data = node.inputs if isinstance(operator, OnnxBinary) else node.inputs[:1]
         if any(name not in graph.constants or graph.constants[name].size != 1 for name in node.inputs
                if name and name not in data):

@@ -2,6 +2,7 @@
 
 Any operators that compute each element by itself, with constants of one element, in any arrangement with one integer
 tensor at its root: SiLU as ``Q(DQ(x) · DQ(Q(Sigmoid(DQ(x)))))`` is one table of x. A change of scale is a table too.
+Words between two tensors of bytes, as in ``Q8(Sigmoid(DQ16(Q16(DQ8(x)))))``, are inside of one.
 """
 
 import math
@@ -35,6 +36,8 @@ _Quantisation = OnnxDequantizeLinear | OnnxQuantizeLinear
 _MAX_CHANNELS = 256
 """Of an image: few enough that some rows of it fit the buffers of every machine."""
 
+_WORDS = ("int16", "uint16")
+
 _AS_IT_IS = np.arange(-128, 128)
 
 
@@ -47,16 +50,19 @@ class RecogniseTables(Pass):
 
     def apply(self, graph: Graph) -> Graph:
         known: dict[str, _Function] = {}
+        words: set[str] = set()
         for quantise in graph.nodes:
             found = _function(graph, quantise) if isinstance(quantise.operator, OnnxQuantizeLinear) else None
-            found = found and _with_one_root(found, known)
+            found = found and _with_one_root(found, known, words)
             if found is None or not found.of_one_tensor:
                 continue
             if found.worth_a_table(graph):
                 try:
                     graph = _replaced(graph, quantise, found)
                 except (TableError, CompileError):
-                    continue
+                    if graph.tensors[quantise.output].dtype not in _WORDS:
+                        continue
+                    words.add(quantise.output)
             # Bounds are no table, and yet part of one: x · Clip(x + 3) / 6.
             known[quantise.output] = found
         return _without_unread(graph)
@@ -134,9 +140,9 @@ def _place(graph: Graph, node: Node) -> str | None:
     return node.inputs[1]
 
 
-def _with_one_root(found: _Function, known: dict[str, _Function]) -> _Function | None:
-    """Follow leaves that are functions themselves to the nearest tensor that all of them are functions of."""
-    if len(found.leaves) == 1:
+def _with_one_root(found: _Function, known: dict[str, _Function], words: set[str]) -> _Function | None:
+    """Follow leaves that are functions themselves to the nearest tensor that all of them are functions of, no word."""
+    if len(found.leaves) == 1 and found.leaves[0] not in words:
         return found
     chains = []
     for leaf in found.leaves:
@@ -144,7 +150,8 @@ def _with_one_root(found: _Function, known: dict[str, _Function]) -> _Function |
         while chain[-1] in known:
             chain.append(known[chain[-1]].leaves[0])
         chains.append(chain)
-    root = next((each for each in chains[0] if all(each in chain for chain in chains)), None) if chains else None
+    root = next((each for each in chains[0] if each not in words and all(each in chain for chain in chains)),
+                None) if chains else None
     if root is None:
         return None
     inner = [name for chain in chains for name in reversed(chain[:chain.index(root)])]

@@ -30,7 +30,9 @@ _GIVEN = {"xs": scalar(.03), "ws": scalar(.004), "ys": scalar(.05), "z": zero(),
           "many": np.full(24, .7, np.float32), "volume": _levels(16, 8, 3, 3, 3), "point": _levels(8, 16, 1, 1, 1),
           "deep": _levels(8, 4, 1, 1), "six": np.array([1, 4, 2, 2, 12, 12]), "six2": np.array([0, 2, 2, 4, 12, -1]),
           "parts": np.array([1, 8, 6, 2, 6, 2]), "large": np.array([1, 4, 24, -1]), "small": np.array([1, 32, 6, 6]),
-          "thick": _levels(8, 32, 1, 1)}
+          "thick": _levels(8, 32, 1, 1), "columns": _levels(32, 24), "dims": np.array([1, 2, 3, 24]),
+          "each": np.linspace(-1, 1, 16, dtype=np.float32)[:, None], "gain": np.linspace(.5, 2, 16, dtype=np.float32),
+          "shift": np.linspace(-.2, .2, 16, dtype=np.float32)}
 _GIVEN["slice"] = _GIVEN["volume"][:, :, 1]
 
 
@@ -42,8 +44,7 @@ def _pair(value, scale, point, name):
 def _network(*nodes, shape=_IMAGE, last="y:real"):
     """Return a model of ``nodes`` behind a quantised ``x``, with the weights that they name dequantised."""
     names = {each for written in nodes for each in written.input}
-    weights = [node("DequantizeLinear", [each, "ws", "z"], f"{each}d") for each in
-               ("w", "v", "line", "dense", "volume", "point", "deep", "thick", "slice") if f"{each}d" in names]
+    weights = [node("DequantizeLinear", [each, "ws", "z"], f"{each}d") for each in _GIVEN if f"{each}d" in names]
     return _model([*_pair("x", "xs", "z", "xd"), *weights, *nodes, *_pair(last, "ys", "z", "y")], shape)
 
 
@@ -105,6 +106,19 @@ _TWINS = {
         *_TO_LINE, node("Conv", ["image", "flat"], "s", pads=[0, 2, 0, 2]), node("Squeeze", ["s", "row"], "r"),
         node("Relu", ["r"], "y:real"), shape=_LINE), _network(
         node("Conv", ["xd", "lined"], "s", pads=[2, 2]), node("Relu", ["s"], "y:real"), shape=_LINE)),
+    "a constant behind a move": ("functions", _network(
+        *_TO_LINE, node("Conv", ["image", "flat"], "s", pads=[0, 2, 0, 2]), node("Squeeze", ["s", "row"], "r"),
+        node("Add", ["each", "r"], "y:real"), shape=_LINE), _network(
+        node("Conv", ["xd", "lined"], "s", pads=[2, 2]), node("Add", ["s", "each"], "y:real"), shape=_LINE)),
+    "a normalisation behind a move": ("functions", _network(
+        *_TO_LINE, node("Conv", ["image", "flat"], "s", pads=[0, 2, 0, 2]), node("Squeeze", ["s", "row"], "r"),
+        node("BatchNormalization", ["r", "gain", "shift", "shift", "gain"], "y:real"), shape=_LINE), _network(
+        node("Conv", ["xd", "lined"], "s", pads=[2, 2]),
+        node("BatchNormalization", ["s", "gain", "shift", "shift", "gain"], "y:real"), shape=_LINE)),
+    "a row behind a move": ("functions", _network(
+        node("MatMul", ["xd", "columnsd"], "s"), node("Reshape", ["s", "dims"], "r"),
+        node("Add", ["r", "many"], "y:real"), shape=(1, 6, 32)), _network(
+        node("MatMul", ["xd", "columnsd"], "s"), node("Add", ["s", "many"], "y:real"), shape=(1, 6, 32))),
     "a Pad that nothing quantises": ("inside", _network(
         node("Pad", ["xd", "pads", "", "axes"], "padded"), *_PADDED, *_pair("c", "ys", "z", "cd"), _behind("cd")),
         _PLAIN),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
+from tests.compiler.normal.graphs import model, node, scalar, zero
 from tests.support.exactness import assert_exact, assert_layers
 from tests.support.onnx_models import ModelBuilder, Value
 from tilewright.compiler.graph.node import Node
@@ -207,3 +208,31 @@ def test_a_prime_number_of_elements_is_the_cores():
     x = model.input((1, 1, 10007))
     network = assert_layers(model.finish(activated(model, "Sigmoid", x, np.float32(1 / 256))))
     assert [layer.op for layer in network.layers] == ["LookUp"]
+
+
+_WORDS = {"s": scalar(.03), "z": zero(), "w": np.arange(-54, 54, dtype=np.int8).reshape(4, 3, 3, 3),
+          "fine": scalar(.0002), "finest": scalar(1 / 65535), "none": zero(0, np.uint16), "least": zero(-128),
+          "small": scalar(1 / 255)}
+
+
+def _through_words(*behind):
+    """Return a model of a convolution whose levels become words, the function of these, and ``behind``."""
+    def pair(x, scale, point, name):
+        return [node("QuantizeLinear", [x, scale, point], f"{name}:q"),
+                node("DequantizeLinear", [f"{name}:q", scale, point], name)]
+
+    nodes = [*pair("x", "s", "z", "xd"), node("DequantizeLinear", ["w", "s", "z"], "wd"),
+             node("Conv", ["xd", "wd"], "c"), *pair("c", "s", "z", "cd"), *pair("cd", "fine", "none", "wide"),
+             node("Sigmoid", ["wide"], "f"), *pair("f", "finest", "none", "fd"), *pair(*behind)]
+    read = {each for written in nodes for each in written.input}
+    held = {name: value for name, value in _WORDS.items() if name in read}
+    return model(nodes, held, (1, 3, 8, 7)).SerializeToString()
+
+
+def test_words_between_bytes_are_inside_of_a_table():
+    the_table(assert_layers(_through_words("fd", "small", "least", "y")))
+
+
+def test_a_function_that_ends_in_words_runs():
+    network = assert_layers(_through_words("fd", "fine", "none", "y"))
+    assert any(isinstance(layer, CoreLayer) for layer in network.layers)

@@ -53,3 +53,15 @@ def test_slopes_that_are_computed_are_the_cores():
     slope = model.conv(x, 4, kernel=1)
     model.quantised(model.node("PRelu", [model.dequantised(x), model.dequantised(slope)], "rectified"), out)
     assert "PRelu" in on_core(assert_layers(model.finish(out)))
+
+
+def test_quantised_slopes_that_are_all_the_same_are_a_table():
+    model = ModelBuilder("qdq", seed=11, zero_point=None)
+    x = model.conv(model.input((1, 3, 6, 5)), 4)
+    out = model.value(x.shape, np.float32(x.scale * 0.9))
+    levels = [model.constant(each) for each in (np.full((4, 1, 1), 50, np.int8), np.float32(.005), np.int8(0))]
+    slope = model.node("DequantizeLinear", levels, "slope")
+    model.quantised(model.node("PRelu", [model.dequantised(x), slope], "rectified"), out)
+    network = assert_layers(model.finish(out))
+    assert len(network.layers) == 1
+    assert network.layers[0].table is not None
