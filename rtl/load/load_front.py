@@ -10,6 +10,7 @@ from amaranth.utils import exact_log2
 from tilewright.isa.lacking import lacks
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.bus.axi import BusRequest
+from tilewright.rtl.load.load_settings import LoadSettings
 from tilewright.rtl.load.row_writer import BLOCKED, LINEAR, address_bits, segment_layout
 from tilewright.rtl.stream.commands import Command, flag, is_command, views
 from tilewright.rtl.stream.turn_counter import TurnCounter
@@ -45,7 +46,20 @@ class RowPhase(Enum, shape=2):  # type: ignore[call-arg]
 class LoadFront(wiring.Component):
     """Commands in; requests and segments out, a segment per cycle, one more cycle for each command.
 
-    The first segment leaves ``LATENCY`` cycles after its command has been taken.
+    The first segment leaves ``LATENCY`` cycles after its command has been taken. Two stages, each with its own state::
+
+        walk     free --a command that moves, its semaphores there: _take--> running --_step with ``ends``--> free
+
+                 within running, for each row, a segment in each step:
+                     LEFT ---> RUNS, once for each chunk ---> RIGHT ---> the next row (_next_row)
+                     (with padding before it, of tiles)       (with padding behind it, of tiles)
+                 `ldw`, coded or not, is one row of one run
+
+        segment  empty --_hand_over, with each step--> sized --_send: its queue and, unless it is a fill, that of
+                 requests have room--> empty, or sized again, if there was a step
+
+    The walk steps where no segment is sized, or it leaves, and so a command is taken where the walk is free. What
+    commands set is in `LoadSettings`, from where the walk loads its counts as a command begins, and with each row.
 
     Members are those of `LoadUnit`, and ``segments``, which go to its back.
     """
@@ -68,24 +82,9 @@ class LoadFront(wiring.Component):
             **({"erases": In(1)} if machine.erasure else {}),
             "busy": Out(1),
         })
-        self._configuration()
+        self.settings = LoadSettings(blocked=self.blocked, coded=machine.coded_weights)
         self._walk()
-
-    def _configuration(self) -> None:
-        """Declare what the set variants hold, and what follows from it."""
-        # Counts are 1 after reset: a command before its settings ends soon.
-        self.chunk_bytes = Signal(16, init=1)
-        self.chunks = Signal(12, init=1)
-        self.one_chunk = Signal(init=1)
-        self.memory_chunk_step = Signal(32)
-        self.memory_row_step = Signal(32)
-        self.row_step = Signal(20)
-        self.chunk_step = Signal(20)
-        self.pixel = Signal(12)  # bytes of a pixel, that is channels, less one
-        self.has_left, self.has_right = Signal(), Signal()
-        self.left_bytes, self.right_bytes = Signal(18), Signal(18)
-        self.value = Signal(8)
-        self.coded_words = Signal(16, init=1)
+        self._segment()
 
     def _walk(self) -> None:
         """Declare where the command under way stands."""
@@ -107,7 +106,12 @@ class LoadFront(wiring.Component):
         self.ends = Signal()
         self.next_row_memory = Signal(32)
         self.next_row_buffer = Signal(20)
-        # A segment, its size not yet summed up; ``reach`` is bytes beyond the first word's first lane.
+
+    def _segment(self) -> None:
+        """Declare the segment that was handed over, its size not yet summed up.
+
+        ``reach`` is bytes beyond the first word's first lane.
+        """
         self.sized = Signal()
         self.bytes = Signal(self.address_bits)
         self.lane = Signal(range(self.bus_bytes))
@@ -130,7 +134,7 @@ class LoadFront(wiring.Component):
             m.d.sync += self.sized.eq(step)
         self._step(m, step)
         self._take(m, free)
-        self._configure(m, free)
+        self.settings.keep(m, self.commands.payload, self.commands.valid & free)
         return m
 
     def _send(self, m: Module) -> Signal:
@@ -150,9 +154,9 @@ class LoadFront(wiring.Component):
             *([segment.layout.eq(self.layout)] if self.blocked else []),
             segment.fill.eq(self.is_fill),
             segment.fresh.eq(self.is_fresh),
-            *([segment.pixel.eq(self.pixel)] if self.blocked else []),
+            *([segment.pixel.eq(self.settings.pixel)] if self.blocked else []),
             *([segment.narrow.eq(self.tag.to.activations)] if self.bus_bytes > TILE_BYTES else []),
-            segment.value.eq(self.value),
+            segment.value.eq(self.settings.value),
             segment.tag.to.eq(self.tag.to),
             segment.tag.signals.eq(self.tag.signals & self.is_end),
             *([segment.coded.eq(self.coded), segment.steps.eq(self.steps)] if self.machine.coded_weights else []),
@@ -166,12 +170,13 @@ class LoadFront(wiring.Component):
         """Hand one segment over, and move on to the next of the row, or to the next row."""
         m.d.comb += [
             self.row_ends.eq((self.phase == RowPhase.RIGHT)
-                             | ((self.phase == RowPhase.RUNS) & self.runs.last & ~(self.padded & self.has_right))),
+                             | ((self.phase == RowPhase.RUNS) & self.runs.last
+                                & ~(self.padded & self.settings.has_right))),
             self.ends.eq(self.row_ends & self.rows.last),
-            self.next_row_memory.eq(self.row_memory + self.memory_row_step),
+            self.next_row_memory.eq(self.row_memory + self.settings.memory_row_step),
             # In the blocked layout four rows lie in a block row.
             self.next_row_buffer.eq(self.row_buffer
-                                    + Mux((self.layout == BLOCKED) & (self.y != 3), 0, self.row_step)),
+                                    + Mux((self.layout == BLOCKED) & (self.y != 3), 0, self.settings.row_step)),
             self.from_memory.eq((self.phase == RowPhase.RUNS) & ~self.fill),
         ]
         with m.If(step):
@@ -181,13 +186,13 @@ class LoadFront(wiring.Component):
             with m.Elif(self.phase == RowPhase.LEFT):
                 m.d.sync += self.phase.eq(RowPhase.RUNS)
                 with m.If(self.layout == LINEAR):
-                    m.d.sync += self.run_buffer.eq(self.run_buffer + self.left_bytes)
+                    m.d.sync += self.run_buffer.eq(self.run_buffer + self.settings.left_bytes)
             with m.Elif(self.runs.last):
                 m.d.sync += self.phase.eq(RowPhase.RIGHT)
             with m.Else():
                 m.d.sync += [
-                    self.run_memory.eq(self.run_memory + self.memory_chunk_step),
-                    self.run_buffer.eq(self.run_buffer + self.chunk_step),
+                    self.run_memory.eq(self.run_memory + self.settings.memory_chunk_step),
+                    self.run_buffer.eq(self.run_buffer + self.settings.chunk_step),
                 ]
                 self.runs.step(m)
 
@@ -208,16 +213,16 @@ class LoadFront(wiring.Component):
         ]
         with m.Switch(self.phase):
             with m.Case(RowPhase.LEFT):
-                m.d.sync += self.bytes.eq(self.left_bytes)
+                m.d.sync += self.bytes.eq(self.settings.left_bytes)
             with m.Case(RowPhase.RUNS):
                 m.d.sync += self.bytes.eq(self.run_bytes)
             with m.Case(RowPhase.RIGHT):
-                m.d.sync += self.bytes.eq(self.right_bytes)
+                m.d.sync += self.bytes.eq(self.settings.right_bytes)
 
     def _next_row(self, m: Module) -> None:
         """Go to the first segment of the next row; after the last row the command has ended."""
         m.d.sync += [
-            self.phase.eq(Mux(self.padded & self.has_left, RowPhase.LEFT, RowPhase.RUNS)),
+            self.phase.eq(Mux(self.padded & self.settings.has_left, RowPhase.LEFT, RowPhase.RUNS)),
             self.row_memory.eq(self.next_row_memory),
             self.run_memory.eq(self.next_row_memory),
             self.row_buffer.eq(self.next_row_buffer),
@@ -226,7 +231,7 @@ class LoadFront(wiring.Component):
             self.running.eq(~self.rows.last),
         ]
         self.rows.step(m)
-        self.runs.load(m, self.chunks, once=self.one_chunk)
+        self.runs.load(m, self.settings.chunks, once=self.settings.one_chunk)
 
     def _take(self, m: Module, free: Value) -> None:
         """Take a command; one that moves data once the semaphores it waits for are available."""
@@ -276,7 +281,7 @@ class LoadFront(wiring.Component):
                 self.fill.eq(is_command(command, "lda", "fill_linear", "fill_blocked")
                              | (self.erases if self.machine.erasure else 0)),
                 self.padded.eq(is_tile),
-                self.phase.eq(Mux(is_tile & self.has_left, RowPhase.LEFT, RowPhase.RUNS)),
+                self.phase.eq(Mux(is_tile & self.settings.has_left, RowPhase.LEFT, RowPhase.RUNS)),
                 *([self.row_begun.eq(0)] if self.blocked else []),
             ]
             with m.If(is_weights):
@@ -294,7 +299,7 @@ class LoadFront(wiring.Component):
         source, target = views(command, "ldw", "main")
         words = target.words
         if self.machine.coded_weights:
-            words = Mux(is_command(command, "ldw", *_CODED), self.coded_words, words)
+            words = Mux(is_command(command, "ldw", *_CODED), self.settings.coded_words, words)
         m.d.sync += [
             self.run_bytes.eq(words << bits),
             self.run_memory.eq(Cat(Const(0, bits), source.address[bits:])),
@@ -307,7 +312,7 @@ class LoadFront(wiring.Component):
         """Go to the first row of `lda`."""
         source, target = views(self.commands.payload, "lda", "linear")
         m.d.sync += [
-            self.run_bytes.eq(self.chunk_bytes),
+            self.run_bytes.eq(self.settings.chunk_bytes),
             self.row_memory.eq(source.address),
             self.run_memory.eq(source.address),
             self.row_buffer.eq(target.base),
@@ -315,46 +320,4 @@ class LoadFront(wiring.Component):
             *([self.y.eq(target.y)] if self.blocked else []),
         ]
         self.rows.load(m, target.rows)
-        self.runs.load(m, self.chunks, once=self.one_chunk)
-
-    def _configure(self, m: Module, free: Value) -> None:
-        """Carry out the set variants; the bytes of padding are there a cycle later, when the first step is."""
-        command = self.commands.payload
-        takes = self.commands.valid & free
-        layout_set = takes & is_command(command, "lda", "set_layout")
-        step, padding = views(command, "lda", "set_layout")
-        self._multiply(m, layout_set, "left", padding.left, padding.channels, self.left_bytes)
-        self._multiply(m, layout_set, "right", padding.right, padding.channels, self.right_bytes)
-        with m.If(takes & is_command(command, "lda", "set_row")):
-            rs1, rs2 = views(command, "lda", "set_row")
-            m.d.sync += [
-                self.chunk_bytes.eq(rs1.chunk_bytes),
-                self.chunks.eq(rs1.chunks),
-                self.one_chunk.eq(rs1.chunks == 1),
-                self.memory_chunk_step.eq(rs2.memory_chunk_step),
-            ]
-        if self.machine.coded_weights:
-            with m.If(takes & is_command(command, "ldw", "set_coded")):
-                m.d.sync += self.coded_words.eq(views(command, "ldw", "set_coded")[0].words)
-        with m.If(takes & is_command(command, "lda", "set_step")):
-            rs1, rs2 = views(command, "lda", "set_step")
-            m.d.sync += [self.memory_row_step.eq(rs1.memory_row_step), self.row_step.eq(rs2.row_step)]
-        with m.If(layout_set):
-            m.d.sync += [
-                self.chunk_step.eq(step.chunk_step),
-                *([self.pixel.eq(padding.channels - 1)] if self.blocked else []),
-                self.has_left.eq(padding.left != 0),
-                self.has_right.eq(padding.right != 0),
-                self.value.eq(padding.value),
-            ]
-
-    @staticmethod
-    def _multiply(m: Module, enable: Value, name: str, pixels: Value, channels: Value, product: Signal) -> None:
-        """Make ``product`` = pixels * channels by adders, two cycles after ``enable``: DSP blocks are for the array."""
-        digits = []  # of the pixels to the base 4, times the channels
-        for place in range(0, len(pixels), 2):
-            digit = Signal(len(channels) + 2, name=f"{name}_digit_{place}")
-            with m.If(enable):
-                m.d.sync += digit.eq(Mux(pixels[place], channels, 0) + (Mux(pixels[place + 1], channels, 0) << 1))
-            digits.append(digit << place)
-        m.d.sync += product.eq(sum(digits))
+        self.runs.load(m, self.settings.chunks, once=self.settings.one_chunk)
