@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: pages peers benchmarks pictures batches dram package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs zoo area area-model ablation clean board calibrate prove coverage site docs-check notebooks toolchains
+.PHONY: pages machines peers benchmarks pictures batches dram package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs zoo area area-model ablation clean board calibrate prove coverage site docs-check notebooks toolchains
 
 BIN := .venv/bin
 
@@ -129,13 +129,16 @@ zoo: setup  ## regenerate docs/zoo.md: what every network of docs/zoo.toml costs
 toolchains: setup  ## regenerate docs/toolchains.md: six networks as the quantisers of others write them (an hour and some gigabytes, once); TOOLS="--tool nncf"
 	@$(BIN)/python -m tilewright.bench.toolchains docs/toolchains.md $(TOOLS)
 
+machines: setup  ## regenerate docs/machines.md: empty environments of every Python of the PATH, with the newest wheels (minutes); MACHINES="--python FILE"
+	@$(BIN)/python -m tests.machines.machines_page docs/machines.md $(MACHINES)
+
 peers: setup  ## regenerate docs/peers.md: our cycles beside those that Vela estimates for an Ethos-U55 (needs the extra peers; minutes)
 	@$(BIN)/python -m tilewright.bench.peers docs/peers.md
 
 benchmarks: setup  ## regenerate docs/benchmarks.md and docs/energy.md (hours; what has been run is kept)
 	@$(BIN)/tilewright bench --energy docs/energy.md
 
-pages: docs area area-model batches benchmarks coverage dram peers prove toolchains zoo  ## regenerate every generated page: most of a day; each names its command, commit and computer
+pages: docs area area-model batches benchmarks coverage dram machines peers prove toolchains zoo  ## regenerate every generated page: most of a day; each names its command, commit and computer
 
 area-model: setup  ## fit the area model again, and regenerate docs/area-model.md; synthesises machines that measured.json lacks (minutes each)
 	@$(BIN)/python -m tilewright.hardware.area_model.measure_area

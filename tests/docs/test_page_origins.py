@@ -22,8 +22,8 @@ from tilewright.runtime.predicted_network import PredictedNetwork
 from tilewright.tools.page_origin import with_origin
 from tilewright.tools.progress import Silence
 
-GENERATED = ("area", "batches", "benchmarks", "coverage", "dram", "energy", "peers", "proofs",
-             "toolchains", "zoo")
+GENERATED = ("area", "batches", "benchmarks", "coverage", "dram", "energy", "machines", "peers",
+             "proofs", "toolchains", "zoo")
 TOLERANCE = 0.02
 """Of cycles: what the schedule may gain before a page is out of date."""
 

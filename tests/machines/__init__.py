@@ -1,0 +1,1 @@
+"""Other computers: which Pythons and wheels Tilewright was tried with."""
