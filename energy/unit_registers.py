@@ -81,9 +81,9 @@ def four_patch_registers(machine: Machine) -> dict[str, int]:
 def integer_registers(machine: Machine) -> dict[str, int]:
     """Return by block how many flip-flops more a machine has with integer requantisation, exactly as elaborated.
 
-    Seven are the shift and the choice; of a lane's 215 most take an addend along to the products.
+    Nine are the shift and the choices; of a lane's 352 most take multiplier and addend along, and a product of 63 bits.
     """
-    return {"post_processing": 7 + 215 * machine.post_lanes} if machine.integer_requantise else {}
+    return {"post_processing": 9 + 352 * machine.post_lanes} if machine.integer_requantise else {}
 
 
 def word_registers(machine: Machine) -> dict[str, int]:

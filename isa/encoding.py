@@ -271,7 +271,10 @@ INSTRUCTIONS = (
                  Field("high", 8, "greatest value, not below the least", signed=True),
                  Field("integer_shift", 6, "by which sums are shifted right with `integer`"),
                  Field("integer", 1, "requantise by a multiplier, an addend and a shift, not by a float32 scale: "
-                                     "isa.integers.shift_requantise"))),
+                                     "isa.integers.shift_requantise")),
+                (Field("integer_long", 1, "with `integer`: by a multiplier of 31 bits and a shift of each channel: "
+                                          "isa.integers.long_requantise"),
+                 Field("integer_twice", 1, "with `integer_long`: round twice, as gemmlowp does"))),
         Variant("set_residual_scale", 6, "post", "scales of the residual add: isa.numerics.add_residual",
                 (Field("mantissa_a", 24, "of the first operand of the add"), Field("shift_a", 7, "")),
                 (Field("mantissa_b", 24, "of the second operand"), Field("shift_b", 7, ""))),

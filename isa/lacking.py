@@ -50,6 +50,8 @@ _OPERANDS = {
     ("act", "run", "whole"): "whole_sums",
     ("act", "run", "shared"): "channel_kernels",
     ("act", "set_clamp", "integer"): "integer_requantise",
+    ("act", "set_clamp", "integer_long"): "integer_requantise",
+    ("act", "set_clamp", "integer_twice"): "integer_requantise",
     ("act", "run", "wide"): "wide_words",
     ("conv", "set_kernel_step", "pair_words"): "paired_rows",
 }

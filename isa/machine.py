@@ -132,7 +132,7 @@ class Machine:
     channel_kernels : bool
         The same of depthwise kernels by channel, of an array for conv23: `isa.semantics.conv23`.
     integer_requantise : bool
-        The same of sums that are brought to int8 by a shift: `isa.integers.shift_requantise`.
+        The same of sums that are brought to int8 in whole numbers: `isa.integers`.
     wide_words : bool
         The same of inputs and results of 16 bits: `isa.words.word_planes`.
     four_patches : bool

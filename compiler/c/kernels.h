@@ -36,7 +36,8 @@ struct output {
     int32_t low;
     int32_t high;
 #ifdef INTEGERS
-    int32_t integer; /* (sum * mantissa + the channel's shift) >> shift takes the place of the scale */
+    int32_t integer; /* 1: (sum * mantissa + the channel's shift) >> shift takes the place of the scale; 2 or 3:
+                        sum * mantissa >> the channel's shift, rounded once or twice */
 #endif
 };
 
@@ -124,10 +125,21 @@ INLINE int32_t smaller(int32_t a, int32_t b)
 #endif
 
 #ifdef INTEGERS
-/* From a sum to int8 in whole numbers: isa.integers.shift_requantise. */
+/* sum * mantissa >> shift of the channel, rounded halves up, or twice: isa.integers.long_requantise. */
+INLINE int64_t rounded_product(int32_t sum, const struct channel *channel, int32_t twice)
+{
+    uint64_t product = (uint64_t)(sum < 0 ? -(uint32_t)sum : (uint32_t)sum) * (uint32_t)channel->mantissa;
+    product += (twice && channel->shift > 31 ? 1u << 30 : 0) - (uint64_t)(sum < 0);
+    int64_t magnitude = (int64_t)(product >> channel->shift) + (int64_t)(product >> (channel->shift - 1) & 1);
+    return sum < 0 ? -magnitude : magnitude;
+}
+
+/* From a sum to int8 in whole numbers: isa.integers.shift_requantise, or long_requantise. */
 INLINE int8_t shifted(uint32_t sum, const struct channel *channel, struct output to)
 {
-    int64_t value = (((int64_t)(int32_t)sum * channel->mantissa + channel->shift) >> to.shift) + to.zero_point;
+    int64_t value = to.zero_point;
+    value += to.integer > 1 ? rounded_product((int32_t)sum, channel, to.integer > 2)
+                            : ((int64_t)(int32_t)sum * channel->mantissa + channel->shift) >> to.shift;
     return (int8_t)(value > to.high ? to.high : value < to.low ? to.low : value);
 }
 #endif

@@ -345,7 +345,6 @@ def _shape(shape: Shape) -> str:
 
 
 def _output(parameters: Requantisation) -> str:
-    integers = parameters.integers
-    numbers = ((common_shift(parameters) or 0) if integers is None else integers.shift, parameters.zero_point,
-               parameters.low, parameters.high, *(() if integers is None else (1,)))
+    shift, *kind = (common_shift(parameters) or 0,) if parameters.integers is None else parameters.integers.in_c[2:]
+    numbers = shift, parameters.zero_point, parameters.low, parameters.high, *kind
     return f"(struct output){{{', '.join(map(str, numbers))}}}"

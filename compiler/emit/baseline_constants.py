@@ -102,7 +102,7 @@ def channel_table(layer: Layer) -> bytes:
     table = np.empty((len(layer.bias), 3), "<u4")
     table[:, 0] = layer.bias.astype(np.int32).view(np.uint32)
     if (integers := layer.requantisation.integers) is not None:
-        table[:, 1], table[:, 2] = integers.multipliers, integers.addends
+        table[:, 1], table[:, 2] = integers.in_c[:2]
         return table.tobytes()
     common = common_shift(layer.requantisation)
     for row, scale in zip(table, layer.requantisation.scale, strict=True):

@@ -35,7 +35,7 @@ __all__ = [
     "value",
 ]
 
-FORMAT_VERSION = 15
+FORMAT_VERSION = 16
 MAX_MEMORY_BYTES = 1 << 31
 
 T = TypeVar("T")

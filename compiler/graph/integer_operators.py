@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.compiler.graph.node import GraphOperator
 from tilewright.compiler.kernels.preparation import PreparationStep
-from tilewright.compiler.network.integer_scale import IntegerScale
+from tilewright.compiler.network.integer_scale import IntegerScale, LongScale
 from tilewright.compiler.network.interpolation import AxisPhase
 from tilewright.compiler.network.layer_uses import StageUse, UnitUse
 from tilewright.compiler.network.layers import ChannelScales, Kind, MaxPooling, Pads, Pair, Residual
@@ -146,7 +146,7 @@ class QConv(Windowed, OneLayer):
     groups: int = 1
     alpha: float = 1.0
     whole: bool = False
-    integers: IntegerScale | None = None
+    integers: IntegerScale | LongScale | None = None
 
     KIND = "conv"
     ONNX_NAME = "Conv"
@@ -232,7 +232,7 @@ class QDense(Computing):
 
     alpha: float = 1.0
     whole: bool = False
-    integers: IntegerScale | None = None
+    integers: IntegerScale | LongScale | None = None
 
     ONNX_NAME = "Gemm"
 

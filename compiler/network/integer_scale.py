@@ -1,14 +1,15 @@
-"""Numbers that bring a layer's sums to int8: a multiplier and an addend for each channel, and one shift."""
+"""Numbers that bring sums to int8: by channel a multiplier and an addend, or a long multiplier and a shift."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tilewright.isa.integers import long_requantise as long
 from tilewright.isa.integers.shift_requantise import MULTIPLIER_BITS, SHIFT_BITS, channel_word, split_addend
 
-__all__ = ["IntegerScale"]
+__all__ = ["IntegerScale", "LongScale"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,16 @@ class IntegerScale:
         return np.array([multiplier * 2.0**-self.shift for multiplier in self.multipliers], np.float32)
 
     @property
+    def settings(self) -> Mapping[str, int]:
+        """Operands of ``act.set_clamp`` that say so."""
+        return {"integer": 1, "integer_shift": self.shift}
+
+    @property
+    def in_c(self) -> tuple[tuple[int, ...], tuple[int, ...], int, int]:
+        """Mantissas, addends, the common shift and the kind of requantisation, as compiler/c/kernels.h has them."""
+        return self.multipliers, self.addends, self.shift, 1
+
+    @property
     def alike(self) -> bool:
         """Whether it is the same for all channels."""
         return len(set(zip(self.multipliers, self.addends, strict=True))) == 1
@@ -79,4 +90,62 @@ class IntegerScale:
             If a bias has too many bits; the message says how many there may be.
         """
         return np.array([channel_word(*each) for each in zip(bias.tolist(), self.multipliers, self.addends,
+                                                             strict=True)], np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class LongScale:
+    """``sum * multiplier / 2**shift``, rounded as `isa.integers.long_requantise` does, ``twice`` or once.
+
+    Attributes
+    ----------
+    multipliers, shifts : tuple of int
+        Of each output channel: 2**30 .. 2**31 - 1, and 1 .. 63.
+    twice : bool
+    """
+
+    multipliers: tuple[int, ...]
+    shifts: tuple[int, ...]
+    twice: bool
+
+    @property
+    def factors(self) -> np.ndarray:
+        """The multipliers over powers of two, float32 of (channels,), and maybe rounded."""
+        return np.ldexp(np.array(self.multipliers, np.float64), -np.array(self.shifts)).astype(np.float32)
+
+    @property
+    def alike(self) -> bool:
+        """Whether it is the same for all channels."""
+        return len(set(zip(self.multipliers, self.shifts, strict=True))) == 1
+
+    @property
+    def settings(self) -> Mapping[str, int]:
+        """Operands of ``act.set_clamp`` that say so."""
+        return {"integer": 1, "integer_long": 1, "integer_twice": int(self.twice)}
+
+    @property
+    def in_c(self) -> tuple[tuple[int, ...], tuple[int, ...], int, int]:
+        """Mantissas, shifts, the common shift and the kind of requantisation, as compiler/c/kernels.h has them."""
+        return self.multipliers, self.shifts, 0, 3 if self.twice else 2
+
+    def of_channels(self, chosen: Any) -> "LongScale":
+        """Return the scale of some channels, by what indexes an array."""
+        multipliers, shifts = (tuple(np.array(each, np.int64)[chosen].tolist())
+                               for each in (self.multipliers, self.shifts))
+        return LongScale(multipliers, shifts, self.twice)
+
+    def levels(self, sums: np.ndarray) -> np.ndarray:
+        """Return int64 levels, not yet bounded, of int32 sums (channels, height, width)."""
+        multipliers, shifts = (np.array(each, np.int64).reshape(-1, 1, 1) for each in (self.multipliers, self.shifts))
+        return long.long_levels(sums, multipliers, shifts, twice=self.twice)
+
+    def words(self, bias: np.ndarray) -> np.ndarray:
+        """Return the channels' words of parameters with these biases, uint64 of (channels,).
+
+        Raises
+        ------
+        ValueError
+            If a number has too many bits; the message says how many there may be.
+        """
+        return np.array([long.channel_word(*each) for each in zip(bias.tolist(), self.multipliers, self.shifts,
                                                              strict=True)], np.uint64)

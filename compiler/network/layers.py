@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tilewright.compiler.kernels.preparation import PreparationStep
-from tilewright.compiler.network.integer_scale import IntegerScale
+from tilewright.compiler.network.integer_scale import IntegerScale, LongScale
 from tilewright.compiler.network.layer_uses import NO_WORDS, StageUse, UnitUse, WordPlanes
 from tilewright.compiler.network.tensor_place import AbsentChannels, ByteSteps, Place
 from tilewright.isa.machine import SUM_BYTES
@@ -82,7 +82,7 @@ class Requantisation:
     zero_point: int
     low: int = -128
     high: int = 127
-    integers: IntegerScale | None = None
+    integers: IntegerScale | LongScale | None = None
 
     def of_channels(self, chosen: Any) -> "Requantisation":
         """Return that of some channels, by what indexes an array."""

@@ -374,8 +374,9 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, pa
         yield Draft("pool", "set_words", {"word_zero": scale.zero_point, "word_low": scale.low, "word_high": scale.high,
                                           "plane_words": output_plane(tile, layer, block.channels) // TILE_BYTES})
     else:
-        shift = {} if scale.integers is None else {"integer": 1, "integer_shift": scale.integers.shift}
-        yield Draft("act", "set_clamp", {"zero_point": scale.zero_point, "low": scale.low, "high": scale.high, **shift})
+        integers = {} if scale.integers is None else scale.integers.settings
+        yield Draft("act", "set_clamp", {"zero_point": scale.zero_point, "low": scale.low, "high": scale.high,
+                                         **integers})
     if layer.residual:
         yield from _residual_settings(layer)
     if layer.pool:

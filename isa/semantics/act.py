@@ -1,6 +1,6 @@
 """act: pass the sums of one mac command through post-processing to the result buffer.
 
-    q = requantise(sum, parameters of the channel, zero_point, low, high); integer: shift_requantise of the same
+    q = requantise(sum, parameters of the channel, zero_point, low, high); integer: shift_requantise or long_requantise
     whole      in place of q the four bytes of sum + bias, little-endian: channels 4 n .. 4 n + 3 of the result
     wide       q has 16 bits, and the bounds of pool.set_words: its upper byte as below, the lower one, less 128, 16 *
                plane_words bytes on (`isa.words.word_planes`)
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tilewright.isa.extension import StageInForce, stage_of
 from tilewright.isa.machine import TILE_BYTES
 from tilewright.isa.semantics.act_rows import normalise_rows
-from tilewright.isa.semantics.array_arithmetic import add_residual, requantise, shift_requantise
+from tilewright.isa.semantics.array_arithmetic import add_residual, long_requantise, requantise, shift_requantise
 from tilewright.isa.semantics.buffer_places import Places, inside, run_places
 from tilewright.isa.semantics.command_errors import (
     OutsideBufferError,
@@ -64,7 +64,9 @@ def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, oper
         _leave_whole(state, operands, sums, _bias(words))
         return
     clamp = settings["zero_point"], settings["low"], settings["high"]
-    if settings["integer"]:
+    if settings["integer"] and settings["integer_long"]:
+        values = long_requantise(sums, words, *clamp, twice=bool(settings["integer_twice"]))
+    elif settings["integer"]:
         values = shift_requantise(sums, words, settings["integer_shift"], *clamp)
     else:
         values = requantise(sums, _bias(words), _scale(words), *clamp)

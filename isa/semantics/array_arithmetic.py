@@ -6,9 +6,10 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from tilewright.isa.integers import long_requantise as long
 from tilewright.isa.integers.shift_requantise import parameters_of_words
 
-__all__ = ["EXACT_TERMS", "add_residual", "correlate", "dot", "requantise", "shift_requantise"]
+__all__ = ["EXACT_TERMS", "add_residual", "correlate", "dot", "long_requantise", "requantise", "shift_requantise"]
 
 EXACT_TERMS = 1023
 """Terms of |int8 * int8| whose float32 sum is exact: 1023 * 2**14 < 2**24."""
@@ -47,6 +48,17 @@ def shift_requantise(sums: NDArray[np.int32], words: NDArray[np.uint64], shift: 
     with np.errstate(over="ignore"):
         acc = sums + bias
     scaled = acc.astype(np.int64) * multiplier + addend >> shift
+    return np.clip(scaled + zero_point, low, high).astype(np.int8)
+
+
+def long_requantise(sums: NDArray[np.int32], words: NDArray[np.uint64], zero_point: int, low: int, high: int, *,
+                    twice: bool) -> NDArray[np.int8]:
+    """Return ``isa.integers.long_requantise`` of (..., channels) sums with (channels,) words of parameters."""
+    bias, multiplier, shift = long.parameters_of_words(words)
+    with np.errstate(over="ignore"):
+        acc = sums + bias
+    # Clamped before the zero point is added: a quotient may have any of 63 bits.
+    scaled = np.clip(long.long_levels(acc, multiplier, shift, twice=twice), -1024, 1024)
     return np.clip(scaled + zero_point, low, high).astype(np.int8)
 
 

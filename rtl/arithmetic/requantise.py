@@ -14,6 +14,7 @@ from amaranth import Cat, Const, Module, Mux, ShapeLike, Value, signed, unsigned
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import Component, In, Out
 
+from tilewright.isa.integers.long_requantise import NUDGE_BITS
 from tilewright.isa.integers.shift_requantise import MULTIPLIER_BITS, SHIFT_BITS
 from tilewright.rtl.arithmetic.product import append_products
 from tilewright.rtl.stream.stages import Pipeline, flow
@@ -77,8 +78,8 @@ def round_and_clamp(pipe: Pipeline, bits: int = 8, *, integers: bool = False) ->
     Takes ``rounded`` (25 bits, at least 2**23 unless zero), ``places`` (signed) and ``negative``, which stand for
     ``± rounded * 2**-(places + 24 - bits)``, and ``zero_point``, ``low``, ``high`` (signed, of ``bits`` bits).
 
-    With ``integers`` it also takes ``integer``, which tells that ``quotient`` (9 bits) or, where ``negative``, its
-    complement stands in place of all that.
+    With ``integers`` it also takes ``integer``, which tells that ``quotient`` (9 bits), 1 more if it goes ``up``,
+    stands in place of the magnitude.
     """
     # Align: as many bits of integer (one more for 2**24), one half, and whether anything lies below.
     below = 23 - bits
@@ -91,7 +92,7 @@ def round_and_clamp(pipe: Pipeline, bits: int = 8, *, integers: bool = False) ->
     whole, half, rest = (Mux(too_large, 1 << bits, Mux(in_range, aligned[1:], 0))[:bits + 1], in_range & aligned[0],
                          lost | bottom.any())
     if integers:    # ~q = -(q + 1), and a quotient goes up where it is negative
-        whole, half, rest = (Mux(pipe.integer, pipe.quotient, whole), Mux(pipe.integer, pipe.negative, half),
+        whole, half, rest = (Mux(pipe.integer, pipe.quotient, whole), Mux(pipe.integer, pipe.up, half),
                              rest | pipe.integer)
     pipe.step(whole=whole, half=half, rest=rest, negative=pipe.negative)
     # Round half to even and add the zero point.  -(w + up) = ~w + (1 - up), so one adder does for both signs.
@@ -102,27 +103,22 @@ def round_and_clamp(pipe: Pipeline, bits: int = 8, *, integers: bool = False) ->
     pipe.step(value=clamped[:bits].as_signed())
 
 
-def down_by_bytes(word: Value, count: Value) -> dict[str, Value]:
-    """Return ``word`` shifted right by ``8 * count``: 16 bits of it, ``kept``, and whether any is set ``above``."""
-    kept, above = word[:16], word[16:].any()
-    for each in range(1, 1 << len(count)):
-        kept = Mux(count == each, word[8 * each : 8 * each + 16], kept)
-        above = Mux(count == each, word[8 * each + 16 :].any(), above)
-    return {"kept": kept[:16], "above": above}
-
-
-def down_by_bits(kept: Value, above: Value, count: Value) -> dict[str, Value]:
-    """Return a ``quotient`` of 9 bits, ``kept`` shifted right by ``count``; 256 for all that is greater than 255."""
-    moved = (kept >> count)[:16]
-    great = above | moved[8:].any()
-    return {"quotient": Cat(moved[:8] & ~great.replicate(8), great)}
+def shifted_down(word: Value, count: Value, bits: int) -> tuple[Value, Value]:
+    """Return the lowest ``bits`` bits of ``word`` shifted right by ``count``, and whether any bit above them is set."""
+    above = Const(0, 1)
+    for place in reversed(range(len(count))):
+        step, kept = 1 << place, bits - 1 + (1 << place)
+        above |= ~count[place] & word[kept:].any()
+        moved = word[step:]
+        word = Mux(count[place], moved[:kept], word[:kept])[:kept]
+    return word[:bits], above
 
 
 class Requantise(Component):
     """Bring sums to int8; bit-exact with :func:`tilewright.isa.numerics.requantise`.
 
-    With ``integers`` also by a shift, with :func:`tilewright.isa.integers.shift_requantise.shift_requantise`, of which
-    `isa.integers.shift_requantise` tells how it needs no other multipliers and no signed sum.
+    With ``integers`` also in whole numbers, with :func:`tilewright.isa.integers.shift_requantise.shift_requantise` and
+    :func:`tilewright.isa.integers.long_requantise.long_requantise`; those modules tell why there is no signed sum.
 
     Takes a value in any cycle, up to one per cycle; each leaves exactly ``LATENCY`` cycles later, with its metadata.
     There is no back-pressure: whoever issues a value must have room for the result.
@@ -134,7 +130,7 @@ class Requantise(Component):
     whole : bool
         Whether a byte may take the place of a sum.
     integers : bool
-        Whether a sum may be requantised by a shift.
+        Whether a sum may be requantised in whole numbers.
     bits : int
         Of the result: 8, or 16; then ``zero_point``, ``low`` and ``high`` do not ride with a value, and must stay until
         it has left.
@@ -144,9 +140,12 @@ class Requantise(Component):
     i : flow
         ``acc`` and ``bias`` (their sum wraps), ``mantissa`` (top bit set) and ``shift`` of the scale, ``zero_point``,
         ``low``, ``high`` (``low <= high``), ``meta``. With ``integers`` also ``integer``, where ``mantissa`` is a
-        multiplier of 18 bits, and ``addend``, less than that.
-    shifts : In
-        With ``integers``: the shift of those sums, which is the same while any is on its way.
+        multiplier of 18 bits, and ``addend``, less than that. Where that is ``long``, ``mantissa`` is the lower part of
+        a multiplier and ``shift`` its shift, and of ``addend`` the lowest four bits and the two highest are those of
+        the multiplier from bit 24 on.
+    shifts, long, twice : In
+        With ``integers``: the shift of those sums that are not long, and which kind they are; these are the same while
+        any is on its way.
     o : flow
         ``value``, ``meta``.
     total : Out
@@ -174,7 +173,7 @@ class Requantise(Component):
         )
         result = StructLayout({"value": signed(bits), "meta": meta_shape})
         bytes_of_sums = {"total": Out(32), "byte": In(8), "takes_byte": In(1)} if whole else {}
-        shifts = {"shifts": In(SHIFT_BITS)} if integers else {}
+        shifts = {"shifts": In(SHIFT_BITS), "long": In(1), "twice": In(1)} if integers else {}
         super().__init__({"i": In(flow(request)), "o": Out(flow(result)), **bytes_of_sums, **shifts})
 
     def _begin(self, m: Module, held: tuple[str, ...]) -> Pipeline:
@@ -191,7 +190,7 @@ class Requantise(Component):
         pipe = self._begin(m, held)
 
         # The sum, as sign and magnitude.  `places` collects the power of two for round_and_clamp.
-        pipe.step(total=(pipe.acc + pipe.bias)[:32], places=pipe.shift - (56 - self.bits))
+        pipe.step(total=(pipe.acc + pipe.bias)[:32], places=self._first_places(pipe))
         negative = pipe.total[-1]
         word = ((pipe.total ^ negative.replicate(32)) + negative)[:32]
         if self.whole:
@@ -217,24 +216,19 @@ class Requantise(Component):
 
         # Times the scale: 24 x 24 bits in four products of at most 18 x 18.  They have registers of their own, before
         # and behind; the factor's is another, for it is a long way to the DSP blocks.
-        low, high = pipe.factor[:18], pipe.factor[18:]
-        scale_low, scale_high = pipe.mantissa[:18], self._of_real(pipe, pipe.mantissa[18:])
+        low, high, scale_high = pipe.factor[:18], pipe.factor[18:], self._scale_high(pipe)
         append_products(
             m, pipe,
-            {"lower": (low, scale_low), "middle_a": (low, scale_high), "middle_b": (high, scale_low),
+            {"lower": (low, pipe.mantissa[:18]), "middle_a": (low, scale_high), "middle_b": (high, pipe.mantissa[:18]),
              "upper": (high, scale_high)},
-            places=(pipe.places - pipe.carry)[:8].as_signed(),
+            places=(pipe.places - self._of_real(pipe, pipe.carry))[:8].as_signed(),
         )
-        if self.integers:
-            self._add_products(pipe)
-        else:
-            pipe.step(outer=Cat(pipe.lower, pipe.upper), middle=pipe.middle_a + pipe.middle_b)
-            pipe.step(product=Cat(pipe.outer[:18], (pipe.outer[18:] + pipe.middle)[:30]))
+        pipe.step(outer=Cat(pipe.lower, pipe.upper), middle=pipe.middle_a + pipe.middle_b)
+        pipe.step(product=Cat(pipe.outer[:18], (pipe.outer[18:] + pipe.middle)[: len(pipe.outer) - 18]))
         word, zero = normalise_product(jam(pipe.product[:48], 27))
-        pipe.step(word=word, places=(pipe.places + zero)[:8].as_signed(),
-                  **(down_by_bytes(pipe.product, self.shifts[3:]) if self.integers else {}))
-        pipe.step(rounded=round_mantissa(pipe.word),
-                  **(down_by_bits(pipe.kept, pipe.above, self.shifts[:3]) if self.integers else {}))
+        pipe.step(word=word, places=(pipe.places + self._of_real(pipe, zero))[:8].as_signed(),
+                  **(self._added(pipe) if self.integers else {}))
+        pipe.step(rounded=round_mantissa(pipe.word), **(self._quotient(pipe) if self.integers else {}))
 
         round_and_clamp(pipe, self.bits, integers=self.integers)
         assert pipe.depth == self.LATENCY
@@ -249,16 +243,31 @@ class Requantise(Component):
         """Return ``value``, or zero where the sum is requantised by a shift."""
         return value & (~pipe.integer).replicate(len(value)) if self.integers else value
 
-    @staticmethod
-    def _add_products(pipe: Pipeline) -> None:
-        """Append ``product``, 50 bits: two stages.  Where a sum is shifted, plus the addend, or less it and one.
+    def _first_places(self, pipe: Pipeline) -> Value:
+        """Return what ``places`` begins with; of an integer its lowest bits stay, and are the shift."""
+        real = pipe.shift - (56 - self.bits)
+        if not self.integers:
+            return real
+        return Mux(pipe.integer, Mux(self.long, pipe.shift[:SHIFT_BITS], self.shifts), real)[:len(real)].as_signed()
 
-        That is the sum with the addend's complement, whose ones above its own bits are those of the middle.
-        """
-        negative = pipe.integer & pipe.negative
-        addend = Mux(pipe.integer, pipe.addend ^ pipe.negative.replicate(MULTIPLIER_BITS), 0)
-        lowest = pipe.lower[:18] + addend
-        pipe.step(outer=Cat(lowest[:18], pipe.lower[18:], pipe.upper)[:50], carry=lowest[18],
-                  middle=((pipe.middle_a | negative.replicate(32)) + pipe.middle_b)[:32])
-        above = Cat(Const(1, 1), pipe.outer[18:]) + Cat(pipe.carry, pipe.middle)
-        pipe.step(product=Cat(pipe.outer[:18], above[1:33]))
+    def _scale_high(self, pipe: Pipeline) -> Value:
+        """Return the factor from bit 18 on: 6 bits of a mantissa, 13 of a long multiplier, none of another."""
+        if not self.integers:
+            return pipe.mantissa[18:]
+        long = pipe.integer & self.long
+        more = Cat(pipe.addend[:4], pipe.addend[-2:], 1)
+        return Cat(pipe.mantissa[18:] & (~pipe.integer | self.long).replicate(6), more & long.replicate(len(more)))
+
+    def _added(self, pipe: Pipeline) -> dict[str, Value]:
+        """Return the numerator of an integer, less one where its sum is negative: 63 bits."""
+        negative, twice = pipe.negative, self.twice & pipe.places[SHIFT_BITS - 1]
+        lowest = (pipe.addend & (~self.long).replicate(MULTIPLIER_BITS)) ^ negative.replicate(MULTIPLIER_BITS)
+        addend = Cat(lowest, negative.replicate(NUDGE_BITS - MULTIPLIER_BITS), twice ^ negative,
+                     (negative & ~twice).replicate(len(pipe.product) - NUDGE_BITS - 1))
+        return {"numerator": (pipe.product + addend)[:len(pipe.product)]}
+
+    def _quotient(self, pipe: Pipeline) -> dict[str, Value]:
+        """Return a ``quotient`` of 9 bits, 256 for all that is greater than 255, and whether it goes ``up``."""
+        moved, great = shifted_down(Cat(Const(0, 1), pipe.numerator), pipe.places[:SHIFT_BITS], 1 + BYTE)
+        return {"quotient": Cat(moved[1:] & ~great.replicate(BYTE), great),
+                "up": Mux(self.long, moved[0], pipe.negative)}

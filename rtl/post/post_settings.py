@@ -15,7 +15,8 @@ __all__ = ["CLAMP", "INTEGER_CLAMP", "OFFSET", "SCALE", "WORDS", "assign", "chos
 CLAMP = StructLayout({"zero_point": signed(8), "low": signed(8), "high": signed(8)})
 """Operands of ``act.set_clamp``."""
 
-INTEGER_CLAMP = StructLayout({**CLAMP.members, "integer_shift": SHIFT_BITS, "integer": 1})
+INTEGER_CLAMP = StructLayout({**CLAMP.members, "integer_shift": SHIFT_BITS, "integer": 1, "integer_long": 1,
+                              "integer_twice": 1})
 """The same of a machine that also requantises in integers."""
 
 SCALE = StructLayout({name: SETTINGS.members[name] for name in ("mantissa_a", "shift_a", "mantissa_b", "shift_b")})

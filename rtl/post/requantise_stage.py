@@ -104,7 +104,7 @@ def _sum_of(response: PureInterface, parameters: ParameterBuffer, arrived: Arriv
 
 
 def _by_shift(m: Module, unit: Requantise, channel: View, clamp: View, arrived: Arrived) -> None:
-    """Give a unit what it shifts sums by: sums of the array that are no bytes, where the clamp says so."""
+    """Give a unit the integers of sums of the array that are no bytes, where the clamp says so."""
     rows = Const(0) if arrived.rows is None else arrived.rows.valid
     integer = clamp.integer & ~arrived.whole & ~rows
     if unit.bits > BYTE:
@@ -112,6 +112,8 @@ def _by_shift(m: Module, unit: Requantise, channel: View, clamp: View, arrived: 
     addend = Cat(channel.bias[BIAS_BITS:], channel.mantissa[MULTIPLIER_BITS:], channel.shift)
     m.d.comb += [
         unit.shifts.eq(clamp.integer_shift),
+        unit.long.eq(clamp.integer_long),
+        unit.twice.eq(clamp.integer_twice),
         unit.i.payload.integer.eq(integer),
         unit.i.payload.addend.eq(addend),
     ]

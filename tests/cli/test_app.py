@@ -407,7 +407,7 @@ def test_a_damaged_artefact_is_refused(artefact, name, damage):
 
 
 @pytest.mark.parametrize(("change", "sentence"), [
-    ({"format_version": 99}, "must have format version 15, not 99"),
+    ({"format_version": 99}, "must have format version 16, not 99"),
     ({"windows": [{"name": "w", "base": 0x8000_0000, "limit": 0x8000_0000, "readable": True, "writable": True}]},
      "Manifest window limit must be in 0x80000001..0x80010340, not 0x80000000"),
     ({"machine": {"name": "base"}}, "Manifest machine must have the fields"),

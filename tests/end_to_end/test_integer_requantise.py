@@ -12,7 +12,7 @@ from tests.support.rtl import execute_rtl
 from tests.support.side_by_side import side_by_side
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.errors import UnsupportedNodeError
-from tilewright.compiler.network.integer_scale import IntegerScale
+from tilewright.compiler.network.integer_scale import IntegerScale, LongScale
 from tilewright.compiler.network.reference import run_network
 from tilewright.isa.machine import MemoryTiming, preset
 
@@ -21,7 +21,12 @@ ONE = replace(MORE_UNITS, name="one lane", array="plain", column_reuse=False, la
 
 
 def in_integers(layer, rng):
-    """Return a layer with multipliers and addends in place of its scales, about as large."""
+    """Return a layer with integers in place of its scales, about as large: by multipliers and addends, or long ones."""
+    if rng.random() < 0.5:
+        fractions, exponents = np.frexp(layer.requantisation.scale.astype(np.float64))
+        multipliers = np.rint(np.ldexp(fractions, 31)).astype(np.int64) | rng.integers(0, 64, fractions.size)
+        long = LongScale(tuple(multipliers.tolist()), tuple((31 - exponents).tolist()), bool(rng.random() < 0.5))
+        return replace(layer, requantisation=replace(layer.requantisation, scale=long.factors, integers=long))
     bits, scale = int(rng.integers(8, 18)), layer.requantisation.scale
     shift = int(np.clip(bits - np.ceil(np.log2(scale.max())), 0, 63))
     multipliers = np.clip(np.rint(scale * 2.0**shift), 1, 2**18 - 1).astype(np.int64)

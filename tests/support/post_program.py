@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tilewright.isa.encoding import BY_MNEMONIC
+from tilewright.isa.integers.long_requantise import long_requantise
+from tilewright.isa.integers.long_requantise import parameters_of_words as long_words
 from tilewright.isa.integers.shift_requantise import MULTIPLIER_BITS, parameters_of_words, shift_requantise
 from tilewright.isa.machine import TABLE_BYTES
 from tilewright.isa.numerics import ResidualSettings, add_residual, requantise
@@ -53,6 +55,7 @@ class Layer:
     whole: bool = False
     shared: bool = False
     shift: int | None = None
+    rounding: int | None = None
 
     @property
     def pixel_bytes(self):
@@ -147,6 +150,13 @@ def as_integers(parameters):
     return {name: int(value[0]) for name, value in zip(("bias", "multiplier", "addend"), numbers, strict=True)}
 
 
+def as_long(parameters):
+    """Return the same word, read as one of a long multiplier."""
+    word = parameters["bias"] & 0xFFFFFFFF | parameters["mantissa"] << 32 | parameters["shift"] << 56
+    numbers = long_words(np.array([word], np.uint64))
+    return {name: int(value[0]) for name, value in zip(("bias", "multiplier", "shift"), numbers, strict=True)}
+
+
 class Reference:
     """docs/datapath.md, "post: act, pool.window", as nested loops."""
 
@@ -214,7 +224,9 @@ class Reference:
             memory[address:address + 4] = (total % (1 << 32)).to_bytes(4, "little")
             return
         parameters = self.parameters[self._place(run, y, x, channel)]
-        if layer.shift is None:
+        if layer.rounding is not None:
+            q = long_requantise(run.sums[y, x, channel], **as_long(parameters), **layer.clamp, twice=layer.rounding)
+        elif layer.shift is None:
             q = requantise(run.sums[y, x, channel], **parameters, **layer.clamp)
         else:
             q = shift_requantise(run.sums[y, x, channel], **as_integers(parameters), **layer.clamp, shift=layer.shift)
@@ -286,10 +298,10 @@ class Program:
             layer.shared = rng.random() < 0.5
         width = pool.width if pool else layer.width
         layer.row_step = layer.pixel_step * width + rng.choice((0, 3))
-        if machine.integer_requantise and not whole and rng.random() < 0.5:
-            layer.shift = rng.randint(22, 28)
+        if machine.integer_requantise and not whole and rng.random() < 0.6:
+            layer.shift, layer.rounding = rng.choice(((rng.randint(22, 28), None), (0, 0), (0, 1)))
         self.set_output(layer)
-        self.set_clamp(layer.clamp, layer.shift)
+        self.set_clamp(layer.clamp, layer.shift, layer.rounding)
         if residual:
             layer.residual = self._residual()
             renamed = {{"low": "residual_low", "high": "residual_high"}.get(k, k): v for k, v in layer.residual.items()}
@@ -301,8 +313,9 @@ class Program:
         assert not fixed
         return layer
 
-    def set_clamp(self, clamp, shift=None):
-        self.commands.append(encode("act", "set_clamp", **clamp, integer=shift is not None, integer_shift=shift or 0))
+    def set_clamp(self, clamp, shift=None, rounding=None):
+        self.commands.append(encode("act", "set_clamp", **clamp, integer=shift is not None, integer_shift=shift or 0,
+                                    integer_long=rounding is not None, integer_twice=rounding or 0))
 
     def set_output(self, layer):
         self.commands.append(encode("act", "set_output", width=layer.width, pixel_step=layer.pixel_step,
@@ -372,7 +385,8 @@ class Program:
         self.steps.append([])
         run = RowsRun(number, rows, length, before, bytes(content), rng.random() < 0.5)
         self.commands += [
-            encode("act", "set_clamp", **clamp, integer=self.machine.integer_requantise, integer_shift=0),
+            encode("act", "set_clamp", **clamp, integer=self.machine.integer_requantise,
+                   **dict.fromkeys(("integer_shift", "integer_long", "integer_twice"), 0)),
             encode("act", "set_rows", mantissa=mantissa, shift=shift),
             encode("act", "rows", "wait_res_ready", "signal_out_ready", *["signal_par_free"] * run.signal_par_free,
                    base=start + offset, length=length, rows=rows, norm=norm)]

@@ -37,7 +37,7 @@ from tilewright.compiler.graph.move_operators import (
 )
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.scales import tensor_info
-from tilewright.compiler.network.integer_scale import IntegerScale
+from tilewright.compiler.network.integer_scale import IntegerScale, LongScale
 from tilewright.compiler.network.interpolation import Interpolation
 from tilewright.compiler.network.layers import (
     AnyLayer,
@@ -392,7 +392,7 @@ def _check_scales(node: Node, scales: np.ndarray) -> None:
             raise BadModelError(f"Scales of node {node.name!r} are too far apart: {error}") from error
 
 
-def _check_integers(node: Node, integers: IntegerScale | None, bias: np.ndarray) -> None:
+def _check_integers(node: Node, integers: IntegerScale | LongScale | None, bias: np.ndarray) -> None:
     try:
         if integers is not None:
             integers.words(bias)

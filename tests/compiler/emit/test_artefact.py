@@ -218,7 +218,7 @@ def test_a_missing_file_is_refused(copy, name):
 
 
 @pytest.mark.parametrize(("change", "sentence"), [
-    ({"format_version": 1}, r"format version 15, not 1: "),
+    ({"format_version": 1}, r"format version 16, not 1: "),
     ({"format_version": True}, r"Manifest entry 'format_version' .*not True$"),
     ({"machine": {}}, r"Manifest machine .*activation_bytes"),
     ({"options": None}, r"Manifest entry 'options' .*not None$"),

@@ -11,7 +11,8 @@ from amaranth.lib.data import StructLayout
 from amaranth.sim import Simulator
 
 from tilewright.isa import numerics
-from tilewright.isa.integers.shift_requantise import shift_requantise
+from tilewright.isa.integers.long_requantise import channel_word, long_requantise
+from tilewright.isa.integers.shift_requantise import MULTIPLIER_BITS, shift_requantise
 from tilewright.rtl.arithmetic.requantise import Requantise
 
 META = StructLayout({"tag": unsigned(5), "last": unsigned(1)})
@@ -82,8 +83,34 @@ def shifted(rng: random.Random, shift: int) -> dict[str, int]:
             "zero_point": rng.choice((0, -128, 127)), "low": rng.choice((-128, -100)), "high": rng.choice((127, 90))}
 
 
-def check(dut, requests, expected, gap, rng, shift=None):
-    """Send ``requests``, with a gap before each of probability ``gap``; compare value, metadata and cycle."""
+def long(rng: random.Random) -> dict[str, int]:
+    """Draw a request by a long multiplier whose result is mostly next to a half of a level, and mostly one of int8."""
+    cut = rng.randrange(31) if rng.random() < 0.5 else 0
+    multiplier = rng.choice((1 << 30, (1 << 31) - 1, rng.randrange(1 << 30, 1 << 31) >> cut << cut))
+    shift = rng.choice((rng.randrange(1, 64), rng.randrange(28, 50), 31, 32))
+    half = (2 * rng.randrange(-140, 140) + 1) << shift - 1
+    bits = rng.randrange(1, 32)
+    near = numerics.clamp(half // multiplier + rng.randrange(-2, 4), -(1 << 31), (1 << 31) - 1)
+    total = rng.choice((near, near, near, rng.choice(SUMS), rng.randrange(-(1 << bits), 1 << bits)))
+    bias = rng.choice((0, rng.randrange(-(1 << 27), 1 << 27)))
+    return {"acc": numerics.wrap(total - bias, 32), "bias": bias, "multiplier": multiplier, "shift": shift,
+            "zero_point": rng.choice((0, -128, 127)), "low": rng.choice((-128, -100)), "high": rng.choice((127, 90))}
+
+
+def of_word(request: dict[str, int]) -> dict[str, int]:
+    """Return what the unit is given of a request by a long multiplier: its channel's word, in three parts."""
+    word = channel_word(request["bias"], request["multiplier"], request["shift"])
+    others = {name: request[name] for name in ("acc", "bias", "zero_point", "low", "high")}
+    mantissa, shift = word >> 32 & (1 << 24) - 1, word >> 56
+    addend = word >> 28 & 15 | mantissa >> MULTIPLIER_BITS << 4 | shift << 10
+    return others | {"mantissa": mantissa, "shift": shift & 127, "addend": addend, "integer": 1}
+
+
+def check(dut, requests, expected, gap, rng, shift=None, rounding=None):
+    """Send ``requests``, with a gap before each of probability ``gap``; compare value, metadata and cycle.
+
+    ``rounding`` is 1 or 2 where integers are long.
+    """
     sim = Simulator(dut)
     sim.add_clock(1e-6)
     due: deque[tuple[int, int, dict[str, int]]] = deque()
@@ -94,6 +121,9 @@ def check(dut, requests, expected, gap, rng, shift=None):
         waiting = deque(zip(requests, expected, strict=True))
         if shift is not None:
             ctx.set(dut.shifts, shift)
+        if rounding is not None:
+            ctx.set(dut.long, 1)
+            ctx.set(dut.twice, rounding == 2)
         cycle = 0
         while waiting or due:
             send = bool(waiting) and rng.random() >= gap
@@ -165,3 +195,29 @@ def test_sums_are_shifted_between_others_that_are_scaled(shift):
             unread = {"mantissa": drawn.pop("multiplier") | rng.randrange(64) << 18, "shift": rng.randrange(128)}
             requests.append(drawn | unread | {"integer": 1})
     check(Requantise(META, integers=True), requests, expected, 0, rng, shift)
+
+
+@pytest.mark.parametrize("rounding", [1, 2])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_long_multipliers_between_others_that_are_scales(rounding, bits):
+    rng = random.Random(f"{rounding} {bits}")
+    same = {"zero_point": -3, "low": -128, "high": 127} if bits == 16 else {}    # these stay where they are
+    requests, expected = [], []
+    for _ in range(2500):
+        if rng.random() < 0.2:
+            drawn = rng.choice(DRAWS)(rng) | same
+            requests.append(drawn | {"integer": 0, "addend": rng.randrange(1 << 18)})
+            expected.append(numerics.requantise(**drawn))
+        else:
+            drawn = long(rng) | same
+            requests.append(of_word(drawn))
+            expected.append(long_requantise(**drawn, twice=rounding == 2))
+    check(Requantise(META, integers=True, bits=bits), requests, expected, 0.1, rng, rng.randrange(64), rounding)
+
+
+def test_draws_of_long_multipliers_tell_the_roundings_apart():
+    rng = random.Random(7)
+    drawn = [long(rng) for _ in range(2000)]
+    values = [[long_requantise(**each, twice=twice) for each in drawn] for twice in (0, 1)]
+    assert sum(a != b for a, b in zip(*values, strict=True)) > 50
+    assert sum(each["low"] < value < each["high"] for each, value in zip(drawn, values[0], strict=True)) > 600
