@@ -17,6 +17,7 @@ from tilewright.cli.options.arguments import (
     with_groups,
     write_json,
 )
+from tilewright.cli.options.model_state import TfliteEngine
 from tilewright.cli.options.refusals import FAILED
 from tilewright.tools.files import require_place, write_file
 
@@ -53,6 +54,9 @@ def compare(model: Model, memory: MemoryText = None, engine: EngineName = Engine
                                     "docs/exactness.md. Of a .tflite file also litert, which we equal, its reference "
                                     "kernels, and tflm, TensorFlow Lite Micro; see docs/tflite.md."),
             ] = ReferenceName.integer,
+            arithmetic: Annotated[TfliteEngine | None, typer.Option(
+                "--arithmetic", show_default=False,
+                help="Whose arithmetic we compute a .tflite file in: --reference of run.")] = None,
             *, chosen: MachineOptions, files: PageFileOptions, quantise: QuantiseOptions) -> None:
     """Compare ONNX Runtime, the integer reference and an engine layer by layer, up to the first layer that differs.
 
@@ -62,7 +66,7 @@ def compare(model: Model, memory: MemoryText = None, engine: EngineName = Engine
     """
     design, values = chosen.design(memory=memory), engine.with_values
     require_place(files.json_file, files.html_file, read=(model, quantise.calibrate, files.input_file))
-    source = quantise.model(model)
+    source = quantise.model(model, cast("LitertName | None", arithmetic and arithmetic.value))
     from tilewright.cli.tables.comparison_tables import print_comparison, print_reference
     from tilewright.cli.tables.text import console
     from tilewright.runtime.compare.layer_report import compare_layers

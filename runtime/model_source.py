@@ -14,7 +14,7 @@ from tilewright.compiler.onnx.foreign_formats import foreign_folder
 from tilewright.compiler.onnx.open_shapes import BATCH_NOTE, has_open_batch
 from tilewright.compiler.onnx.reader import DYNAMIC_NOTE, QONNX_NOTE, read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
-from tilewright.compiler.tflite.mark import names_tflite
+from tilewright.compiler.tflite.mark import EngineName, names_tflite
 from tilewright.errors import InputError, nearest
 from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED, builtin, is_large, large_file
 from tilewright.runtime.oracle.conversion import as_type
@@ -126,7 +126,8 @@ def model_folder() -> Path:
 
 
 def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_float: bool = False,
-               shapes: Shapes | None = None, values: Values | None = None) -> ModelSource:
+               shapes: Shapes | None = None, values: Values | None = None,
+               engine: EngineName | None = None) -> ModelSource:
     """Return the model that a user names: a built-in one, built now if need be, or a file; a float one quantised.
 
     Parameters
@@ -141,6 +142,8 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         Shapes of a file's inputs by name, or extents by the symbol of an open dimension.
     values : mapping of str to sequence of float, optional
         Values of a file's inputs that are always the same; they become constants.
+    engine : {"litert", "litert-reference", "tflm"}, optional
+        Whose arithmetic a .tflite file has.
 
     Raises
     ------
@@ -155,7 +158,9 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         raise InputError(f"Option --shape needs a file with open dimensions, and {name} has none")
     if values and name in NAMES:
         raise InputError(f"Option --input-value needs a file, and {name} is built in")
-    source, model = _named(name, steps, shapes or {}, values or {})
+    if engine is not None and (name in NAMES or not (Path(name).is_file() and names_tflite(Path(name)))):
+        raise InputError(f"Option --reference {engine} needs a .tflite file, and {name} is none")
+    source, model = _named(name, steps, shapes or {}, values or {}, engine)
     if model is not None and source.origin is ModelOrigin.FILE:
         precision = precision_of(model)
         if keep_float and precision is not Precision.QUANTISED:
@@ -194,7 +199,8 @@ def _is_quantised_unasked(source: ModelSource, model: ReadModel) -> bool:
     return QONNX_NOTE in source.reading and any(region.products for region in float_regions(model.graph))
 
 
-def _named(name: str, steps: Steps, shapes: Shapes, values: Values) -> tuple[ModelSource, ReadModel | None]:
+def _named(name: str, steps: Steps, shapes: Shapes, values: Values, engine: EngineName | None,
+           ) -> tuple[ModelSource, ReadModel | None]:
     """Return a built-in model, a large one, built now if need be, or the file of this name, with what was read."""
     if name in BUILTIN:
         return ModelSource(builtin(name), ModelOrigin.BUILT_IN), None
@@ -206,7 +212,7 @@ def _named(name: str, steps: Steps, shapes: Shapes, values: Values) -> tuple[Mod
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise InputError(f"Name of a model must have only letters of the locale's encoding, unlike {name!r}; set "
                              "LC_ALL=C.UTF-8, or rename the file")
-        path, model = standard_file(Path(name), shapes, values)
+        path, model = standard_file(Path(name), shapes, values, engine or "litert")
         source = ModelSource.known(path) or ModelSource.of_model(path, model)
         if names_tflite(Path(name)):
             return replace(source, foreign=Path(name)), model

@@ -12,6 +12,7 @@ from tilewright.compiler.onnx.given_shapes import fix_shapes, fix_values
 from tilewright.compiler.onnx.reader import read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.compiler.onnx.unrolling import unrolled
+from tilewright.compiler.tflite.mark import EngineName
 from tilewright.runtime.quantise.quantised_model import ReadModel
 from tilewright.tools.files import write_file
 from tilewright.tools.toolchain import cache_folder
@@ -25,7 +26,8 @@ Values = Mapping[str, Sequence[float]]
 """Values of inputs that are always the same, by name: one for all elements, or one for each."""
 
 
-def standard_file(model: Path, shapes: Shapes, values: Values | None = None) -> tuple[Path, ReadModel]:
+def standard_file(model: Path, shapes: Shapes, values: Values | None = None,
+                  engine: EngineName = "litert") -> tuple[Path, ReadModel]:
     """Return the file to compile for ``model``, the file itself or a changed copy in the cache, and what it holds.
 
     Raises
@@ -35,7 +37,7 @@ def standard_file(model: Path, shapes: Shapes, values: Values | None = None) -> 
     InputError
         If the ``shapes`` or the ``values`` do not go with the model.
     """
-    proto = read_model(model)
+    proto = read_model(model, engine)
     if values:
         fix_values(proto, values)
     if shapes:

@@ -39,6 +39,7 @@ from tilewright.tools.files import write_file
 
 if TYPE_CHECKING:
     from tilewright.compiler.network.options import Options
+    from tilewright.compiler.tflite.mark import EngineName as TfliteName
     from tilewright.energy.imported_power import ImportedPower
     from tilewright.energy.pricing import Pricing
     from tilewright.runtime.design.design import Design
@@ -421,20 +422,22 @@ class QuantiseOptions:
         help="Value of an input that is always the same, such as sr=16000: it becomes a constant; may be "
              "repeated.")] = None
 
-    def model(self, name: str) -> "ModelSource":
-        """Return the model that MODEL names; a float one quantised as the options say."""
-        return model_named(name, calibrate=self.calibrate, keep_float=self.keep_float,
+    def model(self, name: str, engine: "TfliteName | None" = None) -> "ModelSource":
+        """Return the model that MODEL names, of an ``engine``'s arithmetic; a float one quantised as options say."""
+        return model_named(name, calibrate=self.calibrate, keep_float=self.keep_float, engine=engine,
                            shapes=shapes_given(self.shape), values=values_given(self.input_value))
 
 
 def model_named(name: str, *, calibrate: Path | None = None, keep_float: bool = False,
                 shapes: Mapping[str, Sequence[int]] | None = None,
-                values: Mapping[str, Sequence[float]] | None = None) -> "ModelSource":
+                values: Mapping[str, Sequence[float]] | None = None,
+                engine: "TfliteName | None" = None) -> "ModelSource":
     """Return the model that MODEL names: built-in, built now if need be, or a file; a float one quantised."""
     from tilewright.runtime.model_source import find_model
     from tilewright.tools.progress import Steps
 
-    return find_model(name, Steps(), calibrate=calibrate, keep_float=keep_float, shapes=shapes, values=values)
+    return find_model(name, Steps(), calibrate=calibrate, keep_float=keep_float, shapes=shapes, values=values,
+                      engine=engine)
 
 
 def say_ranges(source: "ModelSource") -> None:

@@ -42,7 +42,7 @@ from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.compiler.onnx.unrolling import StillThere, unrolled
 from tilewright.compiler.pulp.pulp_mark import is_pulp
 from tilewright.compiler.pulp.pulp_reader import onnx_of_pulp
-from tilewright.compiler.tflite.mark import is_tflite
+from tilewright.compiler.tflite.mark import EngineName, is_tflite
 
 __all__ = ["DYNAMIC_NOTE", "MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "QONNX_NOTE", "load", "read_model",
            "self_contained"]
@@ -127,11 +127,11 @@ DYNAMIC_NOTE = ("quantised dynamically: ranges are computed at run time, so the 
 """Of a model in which nothing was changed."""
 
 
-def read_model(model: str | Path | bytes) -> onnx.ModelProto:
+def read_model(model: str | Path | bytes, engine: EngineName = "litert") -> onnx.ModelProto:
     """Return a model checked and within the limits, its external data in it and its functions inlined.
 
     Half floats in it are float32, QONNX's operators ONNX's own, its opset one that ONNX Runtime computes, and its
-    quantisation is in normal form;
+    quantisation is in normal form; a .tflite file has the arithmetic of ``engine``.
     :func:`~tilewright.compiler.onnx.reading_notes.notes_of` tells what was changed.
 
     Raises
@@ -139,7 +139,7 @@ def read_model(model: str | Path | bytes) -> onnx.ModelProto:
     CompileError
         If it is no model, contradicts itself, or is too large.
     """
-    proto = inline_functions(_parse(model))
+    proto = inline_functions(_parse(model, engine))
     if (expanded := expand_qonnx(proto)) is not None:
         proto = expanded
         add_note(proto, QONNX_NOTE)
@@ -185,7 +185,7 @@ def self_contained(model: str | Path) -> bytes:
     return read_model(model).SerializeToString(deterministic=True)
 
 
-def _parse(model: str | Path | bytes) -> onnx.ModelProto:
+def _parse(model: str | Path | bytes, engine: EngineName = "litert") -> onnx.ModelProto:
     """Return the checked model with its external data in it."""
     folder, subject, file = None, "Model", "net.onnx"
     if isinstance(model, (str, Path)):
@@ -199,7 +199,7 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
         except OSError as error:
             raise BadModelError(f"Model {str(path)!r} cannot be read: {error.strerror}", way_out="") from error
     if is_tflite(model):
-        return _of_tflite(model, subject, Path(file).stem)
+        return _of_tflite(model, subject, Path(file).stem, engine)
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(model)
@@ -228,12 +228,12 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
     return proto
 
 
-def _of_tflite(content: bytes, subject: str, name: str) -> onnx.ModelProto:
+def _of_tflite(content: bytes, subject: str, name: str, engine: EngineName) -> onnx.ModelProto:
     """Return the ONNX model of a .tflite file, checked like a file's."""
     # Imported late: the schema's classes take a while, and few models need them.
     from tilewright.compiler.tflite.tflite_reader import onnx_of_tflite
 
-    proto, notes, state = onnx_of_tflite(content, subject, name)
+    proto, notes, state = onnx_of_tflite(content, subject, name, engine)
     keep_state(proto, state)
     for note in notes:
         add_note(proto, note)

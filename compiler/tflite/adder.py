@@ -1,7 +1,8 @@
-"""Scales with which ONNX's sum of levels is LiteRT's integer sum, proved for all 65,536 pairs of operands.
+"""Scales with which ONNX's sum of levels is an engine's integer sum, proved for all 65,536 pairs of operands.
 
-LiteRT shifts, halves up, and ONNX Runtime's QLinearAdd, which the datapath computes, multiplies in float32 and rounds
-halves to even. The two differ in a few pairs or none; scales that are a few float32 values beside make up for these.
+LiteRT shifts, halves up, its reference kernels round thrice, and ONNX Runtime's QLinearAdd, which the datapath has,
+multiplies in float32 and rounds halves to even. The two differ in a few pairs or none; scales that are a few float32
+values beside make up for these.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,9 @@ import numpy as np
 from tilewright.compiler.network.layers import Residual
 from tilewright.compiler.network.reference import residual_table
 from tilewright.compiler.tflite.graph_builder import LevelNumbers
-from tilewright.compiler.tflite.litert_numbers import sum_of_levels
+from tilewright.compiler.tflite.mark import EngineName
+from tilewright.compiler.tflite.numbers import kernel_numbers
+from tilewright.compiler.tflite.numbers.litert_numbers import sum_of_levels
 
 __all__ = ["Addends", "fitted_addends"]
 
@@ -25,14 +28,22 @@ Addends = tuple[LevelNumbers, LevelNumbers, int]
 
 
 @lru_cache(maxsize=256)
-def fitted_addends(a: LevelNumbers, b: LevelNumbers, y: LevelNumbers) -> Addends:
-    """Return the quantisations by which to read two operands of int8, so that their sum is LiteRT's.
+def fitted_addends(a: LevelNumbers, b: LevelNumbers, y: LevelNumbers, engine: EngineName = "litert",
+                   sign: int = 1) -> Addends:
+    """Return the quantisations by which to read two operands of int8, so that their sum is the engine's.
 
     If several do for all pairs, it is one that does in either order, as the datapath's first operand is the layer's
-    own value; if none does, it is that with the fewest pairs, and their number.
+    own value; if none does, it is that with the fewest pairs, and their number. With a ``sign`` of -1 the second
+    operand is the complement of what is subtracted.
     """
-    ratios = np.float32(a.scale / y.scale), np.float32(b.scale / y.scale)
-    wanted = np.clip(sum_of_levels(*ratios, (a.zero, b.zero, y.zero)), -128, 127)
+    zeros = a.zero, b.zero, y.zero
+    if engine == "litert":
+        sums = sum_of_levels(np.float32(a.scale / y.scale), np.float32(b.scale / y.scale), zeros)
+    elif sign > 0:
+        sums = kernel_numbers.sum_of_levels((a.scale, b.scale, y.scale), zeros)
+    else:
+        sums = kernel_numbers.sum_of_levels((a.scale, b.scale, y.scale), (a.zero, -1 - b.zero, y.zero), -1)[:, ::-1]
+    wanted = np.clip(sums, -128, 127)
     best, fewest = (a, b), (wanted.size + 1, 0)
     for steps in _near():
         near = tuple(replace(each, scale=_moved(each.scale, step)) for each, step in zip((a, b), steps, strict=True))

@@ -14,12 +14,21 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.compiler.errors import UnsupportedModelError
+from tilewright.compiler.tflite.mark import EngineName
 from tilewright.compiler.tflite.tensors import TfliteModel, TfliteOperator, TfliteTensor
 
-__all__ = ["FIRST", "LAST", "GraphBuilder", "LevelNumbers", "channels_first", "constant_of"]
+__all__ = ["FIRST", "FLOAT", "INT64", "LAST", "TITLES", "GraphBuilder", "LevelNumbers", "channels_first", "constant_of"]
 
 FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 """Axes with channels last in the order of channels first, and back."""
+
+FLOAT, INT64 = int(TensorProto.FLOAT), int(TensorProto.INT64)
+"""ONNX's numbers of these types."""
+
+TITLES: dict[EngineName, str] = {
+    "litert": "LiteRT's default session", "litert-reference": "LiteRT with its reference kernels",
+    "tflm": "TensorFlow Lite Micro"}
+"""What messages call an engine."""
 
 _OPSET, _IR_VERSION = 17, 8
 _LISTED = 6
@@ -44,8 +53,8 @@ class LevelNumbers:
 class GraphBuilder:
     """Nodes and constants of the ONNX model, in order, and which of its tensors stands for which of the file's."""
 
-    def __init__(self, model: TfliteModel) -> None:
-        self.model = model
+    def __init__(self, model: TfliteModel, engine: EngineName = "litert") -> None:
+        self.model, self.engine = model, engine
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[str, TensorProto] = {}
         self._names: dict[int, str] = {}
@@ -173,7 +182,7 @@ class GraphBuilder:
         return tuple(tensor.shape[axis] for axis in FIRST) if kept else tensor.shape
 
     def near(self, operator: TfliteOperator, why: str) -> None:
-        """Note that an operator's results may be one level off LiteRT's, and why."""
+        """Note that an operator's results may be one level off the engine's, and why."""
         self._near.append(f"{operator.label} ({operator.kind}): {why}")
 
     @property
@@ -182,7 +191,7 @@ class GraphBuilder:
         if not self._near:
             return ()
         more = f" and {len(self._near) - _LISTED} more" if len(self._near) > _LISTED else ""
-        return (f"LiteRT's default session may be one level off in {'; '.join(self._near[:_LISTED])}{more}",)
+        return (f"{TITLES[self.engine]} may be one level off in {'; '.join(self._near[:_LISTED])}{more}",)
 
     def finished(self, name: str) -> onnx.ModelProto:
         """Return the model, with the outputs of the file."""

@@ -6,7 +6,8 @@ import numpy as np
 
 from tilewright.compiler.tflite.bounds import ACTIVATIONS, clamped, level_bounds
 from tilewright.compiler.tflite.graph_builder import GraphBuilder, LevelNumbers, constant_of
-from tilewright.compiler.tflite.litert_numbers import eighths, fixed_point, hard_swish, rounded
+from tilewright.compiler.tflite.numbers.kernel_numbers import gated, scaled_levels, tanh_levels
+from tilewright.compiler.tflite.numbers.litert_numbers import eighths, hard_swish, rounded
 from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
 
 __all__ = ["dequantise", "elementary", "leaky_relu", "logistic", "put_table", "quantise", "rectify", "sloped", "swish",
@@ -108,25 +109,13 @@ def rectify(builder: GraphBuilder, operator: TfliteOperator) -> None:
         return
     bounded = level_bounds(activation, y)
     if (x.scale, x.zero, x.dtype) != (y.scale, y.zero, y.dtype):
-        values = _doubly_rounded(_levels(x) - x.zero, float(x.scale) / float(y.scale)) + y.zero
+        values = scaled_levels(_levels(x) - x.zero, float(x.scale) / float(y.scale)) + y.zero
         put_table(builder, operator, operator.inputs[0], np.clip(values, *bounded) if bounded else values)
     elif bounded is None:
         builder.put(operator.outputs[0], "Identity", [builder.stored(operator.inputs[0])])
     else:
         index = operator.outputs[0]
         builder.write(index, clamped(builder, builder.stored(operator.inputs[0]), bounded, y, builder.target(index)))
-
-
-def _doubly_rounded(levels: np.ndarray, real: float) -> np.ndarray:
-    """Return levels times a real number, as gemmlowp does: halves up, then halves away from zero.
-
-    Source: ``MultiplyByQuantizedMultiplier`` in TensorFlow Lite's ``kernels/internal/common.cc``.
-    """
-    multiplier, shift = fixed_point(real)
-    left, right = max(shift, 0), max(-shift, 0)
-    high = ((levels.astype(object) * (1 << left)) * multiplier + (1 << 30)) >> 31
-    mask = (1 << right) - 1
-    return np.array([(each >> right) + ((each & mask) > (mask >> 1) + (each < 0)) for each in high], np.int64)
 
 
 def logistic(builder: GraphBuilder, operator: TfliteOperator) -> None:
@@ -138,7 +127,11 @@ def logistic(builder: GraphBuilder, operator: TfliteOperator) -> None:
     if not y.is_levels:
         _put_float(builder, operator, _FLOATS[operator.kind])
         return
-    real = ((_levels(x) - x.zero).astype(np.float32) * x.scale).astype(np.float64)
+    levels = _levels(x) - x.zero
+    if builder.engine == "tflm":
+        put_table(builder, operator, operator.inputs[0], gated(levels, x.scale))
+        return
+    real = (levels.astype(np.float32) * x.scale).astype(np.float64)
     power = np.exp(-np.abs(real))
     values = np.where(real < 0, power / (1 + power), 1 / (1 + power))
     put_table(builder, operator, operator.inputs[0], rounded(values, np.float32(1) / y.scale, y.zero))
@@ -150,7 +143,11 @@ def tangent(builder: GraphBuilder, operator: TfliteOperator) -> None:
     if not y.is_levels:
         _put_float(builder, operator, _FLOATS[operator.kind])
         return
-    real = ((_levels(x) - x.zero).astype(np.float32) * x.scale).astype(np.float64)
+    levels = _levels(x) - x.zero
+    if builder.engine == "tflm":
+        put_table(builder, operator, operator.inputs[0], tanh_levels(levels, x.scale))
+        return
+    real = (levels.astype(np.float32) * x.scale).astype(np.float64)
     put_table(builder, operator, operator.inputs[0], rounded(np.tanh(real), np.float32(1) / y.scale, y.zero))
 
 
@@ -171,6 +168,12 @@ def leaky_relu(builder: GraphBuilder, operator: TfliteOperator) -> None:
         builder.put(operator.outputs[0], "LeakyRelu", [builder.stored(operator.inputs[0])], alpha=float(alpha))
         return
     levels, ratio = _levels(x) - x.zero, np.float32(x.scale / y.scale)
+    if builder.engine != "litert":
+        real = float(x.scale) / float(y.scale)
+        values = np.where(levels >= 0, scaled_levels(levels, real), scaled_levels(
+            levels, float(np.float32(x.scale * alpha)) / float(y.scale))) + y.zero
+        put_table(builder, operator, operator.inputs[0], values)
+        return
     values = np.where(levels > 0, eighths(levels, ratio, y.zero), eighths(levels, np.float32(ratio * alpha), y.zero))
     put_table(builder, operator, operator.inputs[0], values)
 
@@ -187,8 +190,8 @@ def sloped(builder: GraphBuilder, operator: TfliteOperator) -> None:
     if y.is_levels and values.size == 1:
         levels = _levels(x) - x.zero
         slope = int(values.reshape(-1)[0]) - slopes.zero
-        positive = _doubly_rounded(levels, float(x.scale) / float(y.scale))
-        negative = _doubly_rounded(levels * slope, float(np.float32(x.scale * slopes.scale)) / float(y.scale))
+        positive = scaled_levels(levels, float(x.scale) / float(y.scale))
+        negative = scaled_levels(levels * slope, float(np.float32(x.scale * slopes.scale)) / float(y.scale))
         put_table(builder, operator, operator.inputs[0], np.where(levels >= 0, positive, negative) + y.zero)
         return
     if y.is_levels:
@@ -215,8 +218,10 @@ def quantise(builder: GraphBuilder, operator: TfliteOperator) -> None:
     if x.scale == y.scale and x.zero - lowest[x.dtype] == y.zero - lowest[y.dtype]:
         builder.put_real(operator.outputs[0], builder.real(operator.inputs[0]))
         return
+    levels = _levels(x) - x.zero
     put_table(builder, operator, operator.inputs[0],
-              eighths(_levels(x) - x.zero, np.float32(x.scale / y.scale), y.zero))
+              eighths(levels, np.float32(x.scale / y.scale), y.zero) if builder.engine == "litert" else
+              scaled_levels(levels, float(x.scale) / float(y.scale)) + y.zero)
 
 
 def dequantise(builder: GraphBuilder, operator: TfliteOperator) -> None:

@@ -1,8 +1,14 @@
-"""The mark by which a .tflite file is known, apart from the schema's classes, which take long to import."""
+"""The mark of a .tflite file, and the engines for one, apart from the schema's classes, which take long to import."""
 
 from pathlib import Path
+from typing import Literal
 
-__all__ = ["is_tflite", "names_tflite"]
+__all__ = ["ENGINES", "EngineName", "is_tflite", "names_tflite"]
+
+EngineName = Literal["litert", "litert-reference", "tflm"]
+"""Whose arithmetic a file is computed in: LiteRT's default session, its reference kernels, TensorFlow Lite Micro."""
+
+ENGINES: tuple[EngineName, ...] = ("litert", "litert-reference", "tflm")
 
 _MARK = slice(4, 8)
 

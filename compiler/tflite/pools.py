@@ -7,6 +7,8 @@ import numpy as np
 from tilewright.compiler.tflite.bounds import clamped, level_bounds, put_result, result_of
 from tilewright.compiler.tflite.element_moves import inner_axis, put_in_file_layout
 from tilewright.compiler.tflite.graph_builder import GraphBuilder, LevelNumbers, constant_of
+from tilewright.compiler.tflite.long_products import LongProduct
+from tilewright.compiler.tflite.numbers.litert_numbers import fixed_point
 from tilewright.compiler.tflite.tensors import TfliteOperator
 from tilewright.compiler.tflite.weighted_sums import window
 
@@ -78,6 +80,9 @@ def mean(builder: GraphBuilder, operator: TfliteOperator) -> None:
             builder.near(operator, f"it is one over axes {axes}")
         _reduced(builder, operator, "ReduceMean", axes)
         return
+    if builder.engine != "litert":
+        _long_mean(builder, operator)
+        return
     own = LevelNumbers.of(x), LevelNumbers.of(y)
     before, behind = own
     if (found := _of_mean(before, behind, x.shape[1] * x.shape[2])) is None:
@@ -86,6 +91,26 @@ def mean(builder: GraphBuilder, operator: TfliteOperator) -> None:
         before, behind = found
     name = builder.node("GlobalAveragePool", [builder.real(operator.inputs[0], before)], like=y.name)
     _put_reduced(builder, operator, name, None if behind == own[1] else behind)
+
+
+def _long_mean(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a MEAN over an image as a convolution with ones, whose sums' multiplier is divided by their number.
+
+    Source: ``QuantizedMeanOrSum`` in TensorFlow Lite's ``kernels/internal/reference/reduce.h``.
+    """
+    x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
+    count = x.shape[1] * x.shape[2]
+    multiplier, shift = fixed_point(float(x.scale) / float(y.scale))
+    cut = min(count.bit_length() - 1, 31 + shift)
+    ones = np.ones((x.shape[3], 1, *x.shape[1:3]), np.int8)
+    divided = (multiplier << cut) // count
+    product = LongProduct(x, ones, None, np.array(math.ldexp(divided, shift - cut - 31)), twice=True)
+    if divided >> 30 != 1 or product.hindrance or x.dtype != "int8" or y.dtype != "int8":
+        builder.near(operator, "its multiplier has fewer than 31 bits")
+        _reduced(builder, operator, "ReduceMean", _axes(builder, operator))
+        return
+    real = product.put(builder, "Conv", builder.stored(operator.inputs[0]), y, {"group": x.shape[3]})
+    _put_reduced(builder, operator, real, LevelNumbers(np.float32(1), y.zero, y.dtype))
 
 
 def _of_mean(x: LevelNumbers, y: LevelNumbers, count: int) -> tuple[LevelNumbers, LevelNumbers] | None:

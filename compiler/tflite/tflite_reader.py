@@ -18,12 +18,14 @@ from tilewright.compiler.tflite import pools, resizing
 from tilewright.compiler.tflite import two_operands as pairs
 from tilewright.compiler.tflite import weighted_sums as products
 from tilewright.compiler.tflite.flat_file import read_file
-from tilewright.compiler.tflite.graph_builder import GraphBuilder
+from tilewright.compiler.tflite.graph_builder import TITLES, GraphBuilder
+from tilewright.compiler.tflite.mark import EngineName
 from tilewright.compiler.tflite.tensors import TfliteModel, TfliteOperator
 
 __all__ = ["OPERATORS", "TFLITE_NOTE", "onnx_of_tflite"]
 
 TFLITE_NOTE = "read from TensorFlow Lite; what is equal to LiteRT's default session is in docs/tflite.md"
+_KERNELS_NOTE = "read from TensorFlow Lite, in the arithmetic of {}; what is equal is in docs/tflite.md"
 
 OPERATORS: dict[str, Callable[[GraphBuilder, TfliteOperator], None]] = {
     "ABS": tables.elementary,
@@ -87,8 +89,8 @@ OPERATORS: dict[str, Callable[[GraphBuilder, TfliteOperator], None]] = {
 """Every operator that is read, by TensorFlow Lite's name."""
 
 
-def onnx_of_tflite(content: bytes, subject: str,
-                   name: str) -> tuple[onnx.ModelProto, tuple[str, ...], dict[str, str]]:
+def onnx_of_tflite(content: bytes, subject: str, name: str, engine: EngineName = "litert",
+                   ) -> tuple[onnx.ModelProto, tuple[str, ...], dict[str, str]]:
     """Return the ONNX model of a .tflite file, notes on what it is, and its state: outputs by inputs.
 
     Parameters
@@ -99,6 +101,8 @@ def onnx_of_tflite(content: bytes, subject: str,
         Begins sentences: ``Model 'net.tflite'``.
     name : str
         Of the graph.
+    engine : {"litert", "litert-reference", "tflm"}
+        Whose arithmetic the model has.
 
     Raises
     ------
@@ -107,12 +111,13 @@ def onnx_of_tflite(content: bytes, subject: str,
     """
     model = _with_constants(read_file(content, subject))
     raise_all([_refusal(operator) for operator in model.operators if operator.kind not in OPERATORS])
-    builder = GraphBuilder(model)
+    builder = GraphBuilder(model, engine)
     for operator in model.operators:
         if not operator.outputs or not operator.inputs or operator.inputs[0] < 0:
             raise operator.refusal("it has no input or no output", "convert the model again")
         OPERATORS[operator.kind](builder, operator)
-    return builder.finished(name), (TFLITE_NOTE, *builder.notes), builder.state
+    note = TFLITE_NOTE if engine == "litert" else _KERNELS_NOTE.format(TITLES[engine])
+    return builder.finished(name), (note, *builder.notes), builder.state
 
 
 def _with_constants(model: TfliteModel) -> TfliteModel:

@@ -9,7 +9,8 @@ from tilewright.compiler.tflite.bounds import put_result
 from tilewright.compiler.tflite.element_moves import in_file_layout
 from tilewright.compiler.tflite.graph_builder import FIRST, GraphBuilder, LevelNumbers, channels_first
 from tilewright.compiler.tflite.level_functions import put_table
-from tilewright.compiler.tflite.litert_numbers import LEVELS, sum_of_levels
+from tilewright.compiler.tflite.numbers import kernel_numbers
+from tilewright.compiler.tflite.numbers.litert_numbers import LEVELS, sum_of_levels
 from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
 
 __all__ = ["add", "divide", "maximum", "minimum", "multiply", "square", "squared_difference", "subtract"]
@@ -35,18 +36,27 @@ def multiply(builder: GraphBuilder, operator: TfliteOperator) -> None:
     """
     def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         (x, z), y = _operands(builder, operator), builder.tensor(operator.outputs[0])
-        scale = np.float32(np.float32(x.scale * z.scale) / y.scale)
-        return np.rint(((a - x.zero) * (b - z.zero)).astype(np.float32) * scale).astype(np.int64) + y.zero
+        return _product_levels(builder, (x, z, y), (a - x.zero) * (b - z.zero)) + y.zero
 
     x, z = _operands(builder, operator)
     y = builder.tensor(operator.outputs[0])
-    if all(each.is_levels and each.dtype == "int8" for each in (x, z, y)) and y.zero % 2 and x.data is z.data is None:
-        scaled = ((LEVELS[:, None] - x.zero) * (LEVELS[None] - z.zero)).astype(np.float32) * np.float32(
-            np.float32(x.scale * z.scale) / y.scale)
-        made, wanted = np.rint(scaled + np.float32(y.zero)), np.rint(scaled) + y.zero
+    if all(each.is_levels and each.dtype == "int8" for each in (x, z, y)) and x.data is z.data is None \
+            and (y.zero % 2 or builder.engine != "litert"):
+        pairs = ((LEVELS[:, None] - x.zero) * (LEVELS[None] - z.zero)).astype(np.int64)
+        scaled = pairs.astype(np.float32) * np.float32(np.float32(x.scale * z.scale) / y.scale)
+        made, wanted = np.rint(scaled + np.float32(y.zero)), _product_levels(builder, (x, z, y), pairs) + y.zero
         if wrong := int(np.count_nonzero(np.clip(made, -128, 127) != np.clip(wanted, -128, 127))):
-            builder.near(operator, f"{wrong:,} of {_ALL:,} pairs of its operands are halfway between two levels")
+            builder.near(operator, f"{wrong:,} of {_ALL:,} pairs of its operands are near a half of a level")
     _put(builder, operator, "Mul", product)
+
+
+def _product_levels(builder: GraphBuilder, tensors: tuple[TfliteTensor, ...], products: np.ndarray) -> np.ndarray:
+    """Return the engine's levels of products of two operands, before the zero point."""
+    x, z, y = tensors
+    if builder.engine == "litert":
+        scale = np.float32(np.float32(x.scale * z.scale) / y.scale)
+        return np.rint(products.astype(np.float32) * scale).astype(np.int64)
+    return kernel_numbers.scaled_levels(products, float(x.scale) * float(z.scale) / float(y.scale))
 
 
 def divide(builder: GraphBuilder, operator: TfliteOperator) -> None:
@@ -136,7 +146,7 @@ def _put_real(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> Non
 
 
 def _put_sum(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> None:
-    """Write a sum or difference with the scales that make it LiteRT's."""
+    """Write a sum or difference with the scales that make it the engine's."""
     x, z = _operands(builder, operator)
     y = builder.tensor(operator.outputs[0])
     names = [_aligned(builder, index, len(y.shape)) for index in operator.inputs]
@@ -145,7 +155,8 @@ def _put_sum(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> None
         second = LevelNumbers(z.scale, -1 - z.zero)
         opposite = builder.node("Neg", [builder.as_real(names[1], z)], like=y.name)
         names[1] = builder.quantised(opposite, second, like=y.name)
-    first, second, wrong = fitted_addends(LevelNumbers.of(x), second, LevelNumbers.of(y))
+    first, second, wrong = fitted_addends(LevelNumbers.of(x), second, LevelNumbers.of(y), builder.engine,
+                                          -1 if kind == "Sub" else 1)
     if wrong:
         builder.near(operator, f"{wrong:,} of {_ALL:,} pairs of its operands")
     if any(each.data is not None for each in (x, z)):
@@ -157,10 +168,14 @@ def _put_sum(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> None
 
 def _sum_of_constant(operator: TfliteOperator, builder: GraphBuilder, a: np.ndarray, b: np.ndarray,
                      sign: int) -> np.ndarray:
-    """Return LiteRT's sums or differences of levels, all of one operand and one of the other."""
+    """Return the engine's sums or differences of levels, all of one operand and one of the other."""
     x, z = _operands(builder, operator)
     y = builder.tensor(operator.outputs[0])
-    table = sum_of_levels(np.float32(x.scale / y.scale), np.float32(z.scale / y.scale), (x.zero, z.zero, y.zero), sign)
+    zeros = x.zero, z.zero, y.zero
+    if builder.engine == "litert":
+        table = sum_of_levels(np.float32(x.scale / y.scale), np.float32(z.scale / y.scale), zeros, sign)
+    else:
+        table = kernel_numbers.sum_of_levels((x.scale, z.scale, y.scale), zeros, sign)
     return np.broadcast_to(table[a + 128, b + 128], (256,))
 
 

@@ -1,6 +1,7 @@
 """Convolutions and dense layers of TensorFlow Lite: ONNX's, with weights and padding as ONNX has them.
 
-LiteRT's default requantises their sums by float32(x_scale · w_scale) / y_scale, halves to even, as ONNX Runtime does.
+LiteRT's default requantises their sums by float32(x_scale · w_scale) / y_scale, halves to even, as ONNX Runtime does,
+the other engines in whole numbers (`long_products`).
 """
 
 import math
@@ -11,6 +12,7 @@ import numpy as np
 from tilewright.compiler.tflite.bounds import put_result, result_of
 from tilewright.compiler.tflite.element_moves import in_file_layout, put_in_file_layout
 from tilewright.compiler.tflite.graph_builder import GraphBuilder, LevelNumbers, constant_of
+from tilewright.compiler.tflite.long_products import LongProduct, multipliers_of
 from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
 
 __all__ = ["batch_product", "convolution", "depthwise", "fully_connected", "transposed_convolution", "window"]
@@ -133,17 +135,46 @@ def fully_connected(builder: GraphBuilder, operator: TfliteOperator) -> None:
     if x.shape != (rows, weights.shape[1]):
         shape = builder.constant(np.array([rows, weights.shape[1]], np.int64), f"{y.name}:rows")
         name = builder.node("Reshape", [name, shape], like=y.name)
-    inputs = [builder.as_real(name, x), builder.weights(weights, builder.tensor(operator.inputs[1]), 0)]
-    inputs += _bias(builder, operator, 0, 2)
-    product = builder.node("Gemm", inputs, like=y.name, transB=1)
-    if len(y.shape) == 2:
-        put_result(builder, operator, product)
+    levels = None
+    if (long := _long_product(builder, operator, weights, dense=True)) is not None:
+        product = long.put(builder, "Gemm", name, y, {"transB": 1})
+        levels = LevelNumbers(np.float32(1), y.zero, y.dtype)
     else:
-        put_in_file_layout(builder, operator.outputs[0], result_of(builder, operator, product))
+        inputs = [builder.as_real(name, x), builder.weights(weights, builder.tensor(operator.inputs[1]), 0)]
+        inputs += _bias(builder, operator, 0, 2)
+        product = builder.node("Gemm", inputs, like=y.name, transB=1)
+    if len(y.shape) == 2:
+        put_result(builder, operator, product, levels)
+    else:
+        put_in_file_layout(builder, operator.outputs[0], result_of(builder, operator, product, levels))
+
+
+def _long_product(builder: GraphBuilder, operator: TfliteOperator, weights: np.ndarray, *,
+                  dense: bool = False) -> LongProduct | None:
+    """Return a product with output channels first, if its engine requantises it in whole numbers; note if we do not."""
+    x, given, y = (builder.tensor(index) for index in (*operator.inputs[:2], operator.outputs[0]))
+    if builder.engine == "litert" or not (x.is_levels and y.is_levels and given.is_levels):
+        return None
+    bias = constant_of(builder, operator, 2, "bias").reshape(-1) if operator.has(2) else None
+    if given.zeros.any() or weights.dtype != np.int8 or x.dtype != y.dtype:
+        builder.near(operator, "its levels are unsigned")
+        return None
+    made = LongProduct(x, weights, bias, multipliers_of(x, given, y, dense=dense),
+                       twice=not dense or builder.engine == "tflm")
+    if made.hindrance:
+        builder.near(operator, made.hindrance)
+    return None if made.hindrance else made
 
 
 def _put_product(builder: GraphBuilder, operator: TfliteOperator, kind: str, weights: np.ndarray, axis: int,
                  attributes: dict[str, Any], data: int = 0, bias: int = 2) -> None:
+    if kind == "Conv" and (long := _long_product(builder, operator, weights)) is not None:
+        y = builder.tensor(operator.outputs[0])
+        real = long.put(builder, kind, builder.stored(operator.inputs[data]), y, attributes)
+        put_result(builder, operator, real, LevelNumbers(np.float32(1), y.zero, y.dtype))
+        return
+    if kind == "ConvTranspose" and builder.engine != "litert" and builder.tensor(operator.outputs[0]).is_levels:
+        builder.near(operator, "its sums are scaled in float32")
     inputs = [builder.real(operator.inputs[data]),
               builder.weights(weights, builder.tensor(operator.inputs[1]), axis),
               *_bias(builder, operator, data, bias)]

@@ -9,19 +9,19 @@ import importlib.metadata
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import onnx
 
 from tilewright.compiler.tflite.flat_file import read_file
+from tilewright.compiler.tflite.mark import ENGINES, EngineName
 from tilewright.errors import InputError
 
 __all__ = ["LITERT_NAMES", "LITERT_SETTINGS", "LitertName", "LitertSession"]
 
-LitertName = Literal["litert", "litert-reference", "tflm"]
-
-LITERT_NAMES: tuple[LitertName, ...] = ("litert", "litert-reference", "tflm")
+LitertName = EngineName
+LITERT_NAMES = ENGINES
 
 LITERT_SETTINGS: dict[LitertName, str] = {
     "litert": "default session (XNNPACK), every tensor kept",

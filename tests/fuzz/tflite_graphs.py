@@ -1,7 +1,8 @@
-"""Random .tflite graphs against LiteRT: ``python -m tests.fuzz.tflite_graphs --graphs 200 --seed 0``.
+"""Random .tflite graphs against LiteRT: ``python -m tests.fuzz.tflite_graphs --graphs 200 --seed 0 --reference tflm``.
 
 Each is a chain of operators with branches that meet again, quantised to int8 with random scales, zero points and
-activations. The integer reference must give LiteRT's default session's tensors to the bit; graphs of which the note on
+activations. The integer reference must give the engine's tensors to the bit, by default those of LiteRT's default
+session; graphs of which the note on
 reading says that operators may be one level off are counted, and not judged. It needs the extra `tflite`. Exit status
 1 if a graph differs.
 """
@@ -14,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.choices import Choices
-from tests.support.litert_results import feeds, litert_tensors
+from tests.support.litert_results import engine_tensors, feeds
 from tests.support.tflite_files import TfliteFile
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.onnx.reader import read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.tflite.flat_file import read_file
+from tilewright.compiler.tflite.mark import ENGINES, EngineName
 from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
 from tilewright.runtime.oracle.inputs import node_arg
 
@@ -149,15 +151,15 @@ def graph(seed: int) -> bytes:
     return made.file.content([given], [made.end(made.product(x))])
 
 
-def difference(content: bytes, seed: int) -> int:
-    """Return how many elements of the output differ from LiteRT's, for one seeded input."""
+def difference(content: bytes, seed: int, engine: EngineName = "litert") -> int:
+    """Return how many elements of the output differ from the engine's, for one seeded input."""
     model = read_file(content, "graph")
     given = feeds(model, seed)
-    network = compile_network(content)
+    network = compile_network(read_model(content, engine).SerializeToString())
     named = {model.tensors[index].name: values for index, values in given.items()}
     computed = run_network(network, {info.name: quantise_input(info, named[node_arg(info).name])
                                      for info in network.inputs})
-    theirs = litert_tensors(content, model, given)
+    theirs = engine_tensors(content, model, given, engine)
     wrong = 0
     for info in network.outputs:
         index = next(each for each in model.outputs if model.tensors[each].name == node_arg(info).name)
@@ -175,15 +177,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.tflite_graphs")
     parser.add_argument("--graphs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--reference", choices=ENGINES, default="litert")
     given = parser.parse_args(arguments)
     found = near = 0
     for number in range(given.graphs):
         seed = 100_000 * given.seed + number
         content = graph(seed)
-        if any("one level off" in note for note in notes_of(read_model(content))):
+        if any("one level off" in note for note in notes_of(read_model(content, given.reference))):
             near += 1
             continue
-        wrong = difference(content, seed)
+        wrong = difference(content, seed, given.reference)
         if wrong:
             found += 1
             print(f"graph {seed}: {wrong} elements differ", flush=True)

@@ -6,7 +6,7 @@
 import hashlib
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,20 @@ import numpy as np
 
 from tests.support.tflite_cases import CASES, content_of
 from tilewright.compiler.tflite.flat_file import read_file
+from tilewright.compiler.tflite.mark import ENGINES, EngineName
 from tilewright.compiler.tflite.tensors import TfliteModel
 from tilewright.models import FOLDER, PUBLISHED
 
-__all__ = ["committed_results", "feeds", "fingerprint", "fingerprints", "litert_tensors"]
+__all__ = ["KERNELS", "committed_results", "engine_tensors", "feeds", "fingerprint", "fingerprints", "kernel_results",
+           "litert_tensors"]
 
 _HERE = Path(__file__).parents[1] / "compiler" / "tflite"
-_CASES, _NETWORKS = _HERE / "litert_cases.npz", _HERE / "litert_networks.json"
+_CASES, _NETWORKS, _KERNEL_CASES = (_HERE / name for name in (
+    "litert_cases.npz", "litert_networks.json", "kernel_cases.npz"))
+_ARENA = 1 << 25
+
+KERNELS: tuple[EngineName, ...] = ("litert-reference", "tflm")
+"""The engines that requantise in whole numbers."""
 
 
 def feeds(model: TfliteModel, seed: int = 0) -> dict[int, np.ndarray]:
@@ -52,9 +59,35 @@ def litert_tensors(content: bytes, model: TfliteModel, given: Mapping[int, np.nd
     return {index: engine.get_tensor(index) for operator in model.operators for index in operator.outputs}
 
 
+def engine_tensors(content: bytes, model: TfliteModel, given: Mapping[int, np.ndarray],
+                   engine: EngineName) -> dict[int, np.ndarray]:
+    """Return every tensor that an engine computes, by number.
+
+    Raises
+    ------
+    RuntimeError or ValueError
+        If the engine does not take the file.
+    """
+    if engine != "tflm":
+        return litert_tensors(content, model, given, "AUTO" if engine == "litert" else "BUILTIN_REF")
+    runtime: Any = importlib.import_module("tflite_micro.python.tflite_micro.runtime")
+    micro = runtime.Interpreter.from_bytes(content, arena_size=_ARENA,
+                                           intrepreter_config=runtime.InterpreterConfig.kPreserveAllTensors)
+    for place, index in enumerate(model.inputs):
+        micro.set_input(given[index], place)
+    micro.invoke()
+    return {index: np.asarray(micro.GetTensor(index, 0)["tensor_data"]).reshape(model.tensors[index].shape)
+            for operator in model.operators if operator.index >= 0 for index in operator.outputs}
+
+
 def committed_results() -> Mapping[str, np.ndarray]:
     """Return the outputs of the cases, each by "case/number of the output"."""
     return np.load(_CASES)
+
+
+def kernel_results() -> Mapping[str, np.ndarray]:
+    """Return the same of `KERNELS`, each by "engine/case/number of the output", for cases that the engine takes."""
+    return np.load(_KERNEL_CASES)
 
 
 def fingerprint(values: np.ndarray) -> str:
@@ -62,9 +95,9 @@ def fingerprint(values: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()[:16]
 
 
-def fingerprints() -> dict[str, dict[str, str]]:
+def fingerprints(engine: EngineName = "litert") -> dict[str, dict[str, str]]:
     """Return the fingerprints of the tensors of each of MLPerf's networks, by name."""
-    return json.loads(_NETWORKS.read_text())["networks"]
+    return json.loads(_NETWORKS.read_text())["networks" if engine == "litert" else engine]
 
 
 def _record() -> None:
@@ -75,14 +108,29 @@ def _record() -> None:
         found = litert_tensors(content, model, feeds(model))
         results |= {f"{name}/{number}": found[index] for number, index in enumerate(model.outputs)}
     np.savez_compressed(_CASES, **results)
-    networks = {}
+    np.savez_compressed(_KERNEL_CASES, **{key: value for engine in KERNELS for key, value in _recorded(engine)})
+    networks: dict[str, Any] = {name: {} for name in ("litert", "networks", *KERNELS)}
     for name in PUBLISHED:
         content = (FOLDER / f"{name}.tflite").read_bytes()
         model = read_file(content, name)
-        found = litert_tensors(content, model, feeds(model))
-        networks[name] = {model.tensors[index].name: fingerprint(values) for index, values in found.items()}
-    version = importlib.import_module("importlib.metadata").version("ai-edge-litert")
-    _NETWORKS.write_text(json.dumps({"litert": version, "networks": networks}, indent=1) + "\n")
+        for engine in ENGINES:
+            found = engine_tensors(content, model, feeds(model), engine)
+            networks["networks" if engine == "litert" else engine][name] = {
+                model.tensors[index].name: fingerprint(values) for index, values in found.items()}
+    networks["litert"] = importlib.import_module("importlib.metadata").version("ai-edge-litert")
+    _NETWORKS.write_text(json.dumps(networks, indent=1) + "\n")
+
+
+def _recorded(engine: EngineName) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the outputs of the cases that an engine takes."""
+    for name in CASES:
+        content = content_of(name)
+        model = read_file(content, name)
+        try:
+            found = engine_tensors(content, model, feeds(model), engine)
+        except (RuntimeError, ValueError):
+            continue
+        yield from ((f"{engine}/{name}/{number}", found[index]) for number, index in enumerate(model.outputs))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Sums that are shifted: ``Q(Floor(Conv(DQ(x), DQ(w)) * f + a))`` in float64 becomes a QConv with integers.
 
+So do sums times a long multiplier, in int64 (`long_chain`).
 All quantisations are of scale 1, so that whole numbers stand for themselves. The factors are whole numbers over one
 power of two, as the readers of integer networks write them: then float64 computes the same as integers do.
 """
@@ -23,9 +24,10 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxUnary,
 )
 from tilewright.compiler.graph.rewrite import Pass
-from tilewright.compiler.network.integer_scale import IntegerScale
+from tilewright.compiler.network.integer_scale import IntegerScale, LongScale
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
 from tilewright.compiler.passes.recognise.qdq.group import dequantise_before, type_behind
+from tilewright.compiler.passes.recognise.sums.long_chain import channel_numbers, long_chain
 
 __all__ = ["RecogniseShifts"]
 
@@ -35,23 +37,49 @@ class RecogniseShifts(Pass):
 
     def apply(self, graph: Graph) -> Graph:
         for node in graph.nodes:
-            if isinstance(node.operator, OnnxConv | OnnxGemm) and (found := _chain(graph, node)) is not None:
+            if isinstance(node.operator, OnnxConv | OnnxGemm) and _is_of_levels(graph, node) \
+                    and (found := _chain(graph, node)) is not None:
                 graph = _recognised(graph, node, found) or graph
         return graph
 
 
+def _is_of_levels(graph: Graph, node: Node) -> bool:
+    """Tell whether a node multiplies two dequantised tensors and adds nothing."""
+    data, weights = (dequantise_before(graph, name) for name in node.inputs[:2])
+    return data is not None and weights is not None and data.inputs[0] not in graph.constants \
+        and not any(node.inputs[2:])
+
+
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """The nodes behind a product up to its quantisation, whose type ``kind`` is, and the constants, by channel."""
+    """The nodes behind a product up to its quantisation, whose type ``kind`` is, and what they do, with biases."""
 
     nodes: tuple[Node, ...]
     kind: Tensor
-    factors: np.ndarray
-    addends: np.ndarray
+    integers: IntegerScale | LongScale
+    biases: np.ndarray
 
 
 def _chain(graph: Graph, node: Node) -> _Chain | None:
-    """Return what follows a product; None if it is anything but Cast, Mul, Add, Floor, Cast and QuantizeLinear."""
+    """Return what follows a product; None if it is anything but such a chain, or its numbers are no such integers."""
+    found = long_chain(graph, node)
+    if found is not None and (scale := found.scale) is not None:
+        return _Chain(found.nodes, _kind(graph, found.nodes[-1]), scale, found.biases)
+    return _shifted(graph, node)
+
+
+def _kind(graph: Graph, quantise: Node) -> Tensor:
+    return quantisation.activation(graph, quantise, quantise.output, *(*quantise.inputs[1:], "")[:2])
+
+
+def _shifted(graph: Graph, node: Node) -> _Chain | None:
+    """Return Cast, Mul, Add, Floor, Cast and QuantizeLinear behind a product; None if there is anything else.
+
+    Raises
+    ------
+    UnsupportedNodeError
+        If the numbers are more than the datapath holds.
+    """
     nodes, last = list[Node](), node
     for _ in range(6):
         following = graph.only_reader(last.output)
@@ -64,51 +92,38 @@ def _chain(graph: Graph, node: Node) -> _Chain | None:
     if not all(isinstance(each.operator, kind) for each, kind in zip(nodes, kinds, strict=True)) \
             or floor.op != "Floor" or graph.tensors[cast.output].dtype != "float64":
         return None
-    channels = (graph.tensors[node.output].shape or (1, 1))[1]
-    numbers = [_numbers(graph, each, before.output, channels) for each, before in ((times, cast), (plus, times))]
-    kind = quantisation.activation(graph, quantise, quantise.output, *(*quantise.inputs[1:], "")[:2])
+    numbers = [channel_numbers(graph, each, before.output) for each, before in ((times, cast), (plus, times))]
+    kind = _kind(graph, quantise)
     if numbers[0] is None or numbers[1] is None or kind.parameters[0] != 1:
         return None
-    return _Chain(tuple(nodes), kind, numbers[0], numbers[1])
-
-
-def _numbers(graph: Graph, node: Node, computed: str, channels: int) -> np.ndarray | None:
-    """Return the float64 constant of a node of two operands by output channel; None if it is none."""
-    other = graph.constants.get(next((name for name in node.inputs if name != computed), ""))
-    rank = len(graph.tensors[computed].shape or ())
-    if other is None or not np.isfinite(other).all():
-        return None
-    along = (1,) * (rank - other.ndim) + other.shape
-    if other.size != 1 and (len(along) != rank or along[1] != channels or other.size != channels):
-        return None
-    return np.ascontiguousarray(np.broadcast_to(other.reshape(-1), channels))
-
-
-def _recognised(graph: Graph, node: Node, chain: _Chain) -> Graph | None:
-    """Return the graph with a QConv or QDense for a product and its chain; None if its numbers are no such integers."""
-    sources = [dequantise_before(graph, name) for name in node.inputs[:2]]
-    data, weights = sources
-    if data is None or weights is None or data.inputs[0] in graph.constants or any(node.inputs[2:]):
-        return None
-    x = type_behind(graph, data)
-    axis, operator = weight_layout(node)
-    name, step, zero = (*weights.inputs, "")[:3]
-    levels, scale = quantisation.weights(graph, node, name, step, zero, axis)
-    ratios = [[value.as_integer_ratio() for value in each.tolist()] for each in (chain.factors, chain.addends)]
+    ratios = [[value.as_integer_ratio() for value in each.tolist()] for each in numbers if each is not None]
     one = max(below for each in ratios for _, below in each)
-    if x.parameters[0] != 1 or (scale != 1).any() or operator.alpha != 1 or x.dtype != chain.kind.dtype:
-        return None
     multipliers, addends = ([above * (one // below) for above, below in each] for each in ratios)
     try:
         integers, biases = IntegerScale.of(multipliers, addends, one.bit_length() - 1)
     except ValueError as error:
         raise UnsupportedNodeError(node.name, node.op, str(error), "use smaller factors") from error
-    if np.abs(biases).max() > np.iinfo(np.int32).max:
+    return _Chain(tuple(nodes), kind, integers, biases)
+
+
+def _recognised(graph: Graph, node: Node, chain: _Chain) -> Graph | None:
+    """Return the graph with a QConv or QDense for a product and its chain; None if it is no product of levels."""
+    data, weights = (dequantise_before(graph, name) for name in node.inputs[:2])
+    assert data is not None
+    assert weights is not None
+    x = type_behind(graph, data)
+    axis, operator = weight_layout(node)
+    name, step, zero = (*weights.inputs, "")[:3]
+    levels, scale = quantisation.weights(graph, node, name, step, zero, axis)
+    if x.parameters[0] != 1 or chain.kind.parameters[0] != 1 or (scale != 1).any() or operator.alpha != 1 \
+            or x.dtype != chain.kind.dtype:
+        return None
+    if np.abs(chain.biases).max() > np.iinfo(np.int32).max:
         raise UnsupportedNodeError(node.name, node.op, "its addends are too large", "use smaller addends")
     graph = quantisation.with_types(graph, x, chain.kind)
     new = node.with_(output=chain.kind.name, onnx_nodes=(*node.onnx_nodes, *chain.nodes[-1].onnx_nodes))
-    graph, made = weighted_node(graph, new, x.name, replace(operator.of_type(x.dtype), integers=integers),
-                                (levels, integers.factors), biases.astype(np.int32))
+    graph, made = weighted_node(graph, new, x.name, replace(operator.of_type(x.dtype), integers=chain.integers),
+                                (levels, chain.integers.factors), chain.biases.astype(np.int32))
     _, shape = inferred(graph, made)
     graph = graph.with_tensors(replace(graph.tensors[made.output], shape=shape))
     return graph.replaced((node, *chain.nodes), made)

@@ -1,0 +1,98 @@
+"""Sums times a long multiplier, as ONNX's operators of int64 write it: one shift of magnitudes and a sign.
+
+``Sign(s) * ((Abs(s) * 2 m + 2 c - 1 + Sign(s)) / 2**(t + 1))`` with s = sums + b is, by the sign of s, the quotient of
+|s| m + c or of 1 less by 2**t: `isa.integers.long_requantise`, whose nudge and half of a step c is.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.network.integer_scale import LongScale
+from tilewright.isa.integers.long_requantise import LONG_BITS, NUDGE_BITS
+
+__all__ = ["LongChain", "channel_numbers", "long_chain"]
+
+
+@dataclass(frozen=True, slots=True)
+class LongChain:
+    """The nodes behind a product up to its quantisation, the last, and their constants, by output channel."""
+
+    nodes: tuple[Node, ...]
+    biases: np.ndarray
+    multipliers: np.ndarray
+    addends: np.ndarray
+    divisors: np.ndarray
+
+    @property
+    def scale(self) -> LongScale | None:
+        """What these numbers are to the datapath; None if they are nothing to it."""
+        shifts = [each.bit_length() - 2 for each in self.divisors.tolist()]
+        factors = [each // 2 for each in self.multipliers.tolist()]
+        rounded = [(each + 1) // 2 - (1 << shift - 1) for each, shift in zip(self.addends.tolist(), shifts, strict=True)
+                   ] if min(shifts) > 0 else []
+        exact = all(1 << shift + 1 == each for shift, each in zip(shifts, self.divisors.tolist(), strict=True)) and all(
+            each >> LONG_BITS - 1 == 1 for each in factors) and not (self.multipliers & 1).any() and bool(
+            (self.addends & 1).all())
+        for twice in (False, True):
+            if exact and rounded == [1 << NUDGE_BITS if twice and shift > LONG_BITS else 0 for shift in shifts]:
+                return LongScale(tuple(factors), tuple(shifts), twice)
+        return None
+
+
+def long_chain(graph: Graph, node: Node) -> LongChain | None:
+    """Return what follows a product, None if it is anything else."""
+    found = _Way(graph, node)
+    total = found.step("Cast").step("Add", constant=True)
+    readers = {each.op: each for each in graph.readers(total.last.output)} if total.last is not node else {}
+    if readers.keys() != {"Sign", "Abs"} or total.failed:
+        return None
+    sign, magnitude = readers["Sign"], readers["Abs"]
+    total.nodes += [sign, magnitude]
+    total.last = magnitude
+    end = total.step("Mul", constant=True).step("Add", constant=True).step("Add", other=sign.output).step(
+        "Div", constant=True).step("Mul", other=sign.output).step("Cast").step("QuantizeLinear")
+    if end.failed or {each.output for each in graph.readers(sign.output)} != {end.nodes[6].output, end.nodes[8].output}:
+        return None
+    return LongChain(tuple(end.nodes), *end.constants)
+
+
+def channel_numbers(graph: Graph, node: Node, computed: str) -> np.ndarray | None:
+    """Return the constant of a node of two operands by output channel of the other; None if it is none."""
+    other = graph.constants.get(next((name for name in node.inputs if name != computed), ""))
+    shape = graph.tensors[computed].shape or ()
+    if other is None or not np.isfinite(other).all() or len(shape) < 2:
+        return None
+    along = (1,) * (len(shape) - other.ndim) + other.shape
+    if other.size != 1 and (len(along) != len(shape) or along[1] != shape[1] or other.size != shape[1]):
+        return None
+    return np.ascontiguousarray(np.broadcast_to(other.reshape(-1), shape[1]))
+
+
+class _Way:
+    """A way from a product on along nodes of stated operators, each the only reader of the one before."""
+
+    def __init__(self, graph: Graph, node: Node) -> None:
+        self._graph, self.last, self.failed = graph, node, False
+        self.nodes, self.constants = list[Node](), list[np.ndarray]()
+
+    def step(self, op: str, *, constant: bool = False, other: str = "") -> "_Way":
+        """Go on to the next node, which combines with a constant, by channel, or with ``other`` if these are given."""
+        following = None if self.failed else self._graph.only_reader(self.last.output)
+        if following is None or following.op != op:
+            self.failed = True
+            return self
+        beside = next((name for name in following.inputs if name != self.last.output), "")
+        if constant:
+            values = channel_numbers(self._graph, following, self.last.output)
+            if values is None or values.dtype != np.int64 or following.inputs[0] != self.last.output:
+                self.failed = True
+                return self
+            self.constants.append(values)
+        elif other and beside != other:
+            self.failed = True
+        self.nodes.append(following)
+        self.last = following
+        return self
