@@ -37,7 +37,8 @@ def test_convolutions_and_averages_with_channels_last_take_the_rank_of_their_wei
                           channels_last=1))
     nodes += [node("Transpose", ["a" if pooled else "c"], "u", perm=first),
               node("DequantizeLinear", ["u", *(("xs", "xz") if pooled else ("ys", "yz"))], "y")]
-    levels = _RNG.integers(-127, 128, (16, 4, *window)).astype(np.int8)
+    # Of 7 bits, so that two products stay within 16 bits: ONNX Runtime saturates them on processors without VNNI.
+    levels = _RNG.integers(-63, 64, (16, 4, *window)).astype(np.int8)
     made = _made(model(nodes, {**_UINT8, "w": levels}, shape), "expand", "idle")
     assert "Transpose" not in made
     assert made.count("Conv") == 1
