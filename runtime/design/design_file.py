@@ -178,14 +178,17 @@ def machine_of(base: Machine, changes: Mapping[str, int | str | bool], name: str
 
     A post-processing unit is never wider than the array: if ``post_lanes`` is not stated, it is made to fit ``lanes``,
     and so are ``clusters``, also to another ``array``. Another array has as many multipliers in its lanes, if ``lanes``
-    is not stated: half the lanes where a multiplication is one product, not two.
+    is not stated: half the lanes where a multiplication is one product, not two. ``four_patches`` brings
+    ``channel_kernels`` with it, unless that is stated.
 
     Raises
     ------
     ValueError
-        If there is no such machine.
+        If there is no such machine, or four patches are stated where it takes one.
     """
     values = asdict(base)
+    if changes.get("four_patches") is True:
+        changes = {"channel_kernels": True, **changes}
     if "array" in changes and "lanes" not in changes:
         wanted, given = lanes_of_a_fetch(str(changes["array"])), lanes_of_a_fetch(base.array)
         if wanted != given:
@@ -196,7 +199,12 @@ def machine_of(base: Machine, changes: Mapping[str, int | str | bool], name: str
         values["post_lanes"] = min(values["post_lanes"], lanes)
         fetched = lanes_of_a_fetch(str(changes.get("array", values["array"])))
         values["clusters"] = max(1, min(values["clusters"], lanes // fetched), lanes // (fetched * tiles))
-    return Machine(**{**values, **changes, "name": name})
+    made = Machine(**{**values, **changes, "name": name})
+    if changes.get("four_patches") is True and not made.takes_four_patches:
+        raise ValueError("Machine four_patches needs channel_kernels and, in each cluster, four lanes of array "
+                         f"winograd or eight of winograd_inner, not {made.lanes_per_cluster} of {made.array!r} with "
+                         f"channel_kernels={str(made.channel_kernels).lower()}")
+    return made
 
 
 def _sentence(error: ValidationError) -> str:

@@ -33,6 +33,13 @@ def test_a_machine_without_units():
     assert (machine.array, machine.value_tables, machine.chaining, machine.max_pooling) == ("plain", False, False, True)
 
 
+def test_four_patches_bring_the_kernels_by_channel_that_they_need():
+    assert design_of("base,four_patches=true").machine.takes_four_patches
+    for text in ("nano,four_patches=true", "base,four_patches=true,channel_kernels=false"):
+        with pytest.raises(DesignError, match="four_patches"):
+            design_of(text)
+
+
 def test_changes_alone_are_of_the_default_machine():
     assert design_of("bus_bytes=16").machine.same_as(design_of("base,bus_bytes=16").machine)
 
