@@ -4,7 +4,6 @@ import json
 import shutil
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
-from datetime import date
 
 import pytest
 
@@ -164,8 +163,8 @@ def test_the_page_has_a_row_and_a_section_for_each_case(tmp_path):
     cases = [synth_page.AreaCase("nano", "ecp5-85k"), synth_page.AreaCase("nano", "xc7", with_core=True, place=False)]
     reports = list(zip(cases, [placed, finding("xc7", tmp_path)], strict=True))
     reports.append((synth_page.AreaCase("base", "cyclonev", place=False, row_only=True), finding("cyclonev", tmp_path)))
-    text = synth_page.page(reports, "area.svg", date(2026, 1, 2))
-    assert "Yosys 0.70; 2026-01-02" in text
+    text = synth_page.page(reports, "area.svg")
+    assert "Yosys 0.70" in text
     assert "| nano | ecp5-85k | 101 LUT | 101 | 101 | 101 | LFE5U-85F | 100.0 | load to mac: lanes, 10.0 ns: " in text
     assert "`tilewright synth --target xc7 --machine nano --with-core --no-place`" in text
     assert "| cyclonev |" in text
