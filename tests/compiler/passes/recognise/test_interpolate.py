@@ -34,8 +34,10 @@ def on_datapath(network):
     rng = np.random.default_rng(0)
     inputs = {info.name: rng.integers(-128, 128, info.array_shape, dtype=np.int8) for info in network.inputs}
     expected = run_network(network, inputs)
-    for name, value in execute(compile_layers(network, preset("base"), keep_tensors=True), inputs).items():
-        np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    found = execute(compile_layers(network, preset("base"), keep_tensors=True), inputs)
+    assert found.keys() >= {info.name for info in network.outputs}
+    for name in found.keys() & expected.keys():     # of some tensors not all pixels are computed
+        np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
 
 
 @pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
