@@ -41,7 +41,7 @@ class Counts(Component):
 
     def elaborate(self, platform):
         m = Module()
-        step, run = SimpleNamespace(go=self.take, last=Const(1), slot=Const(0)), SimpleNamespace(hold=Const(0))
+        step, run = SimpleNamespace(go=self.take, finishes=Const(1), slot=Const(0)), SimpleNamespace(hold=Const(0))
         m.d.comb += [
             self.full.eq(Sequencer._full(self, m, step, run)),
             self.drained.eq(Sequencer._drained(self, m, self.begins)),
