@@ -11,7 +11,7 @@ from tests.support.streams import simulate
 from tilewright.isa.machine import Machine
 from tilewright.rtl.array.lane import DEPTH
 from tilewright.rtl.array.sequencer import Sequencer
-from tilewright.rtl.array.sequencer_state import PlaneTurns
+from tilewright.rtl.array.sequencer_state import PlaneTurns, drained_sums
 
 SMALL = {"activation_bytes": 1 << 20, "weight_bytes": 1 << 16}
 MACHINES = {
@@ -44,7 +44,7 @@ class Counts(Component):
         step, run = SimpleNamespace(go=self.take, finishes=Const(1), slot=Const(0)), SimpleNamespace(hold=Const(0))
         m.d.comb += [
             self.full.eq(Sequencer._full(self, m, step, run)),
-            self.drained.eq(Sequencer._drained(self, m, self.begins)),
+            self.drained.eq(drained_sums(m, self.machine, self.begins, self.drain_begins, self.drain_steady)),
         ]
         return m
 
