@@ -140,7 +140,6 @@ def test_the_cycles_of_an_element_on_base(length, most):
 
 
 @pytest.mark.parametrize(("case", "words"), [
-    (((1, 4, 65, 65), 3), ("innermost",)),
     (((1, longest_row(BASE) + 1, 1, 5), 1), (f"{longest_row(BASE)}", f"{longest_row(BASE) + 1}")),
     (((1, 8), 1), ("few",)),
     (((1, 65, 4, 13), 1, {"y_scale": 1.5}), ("larger",)),

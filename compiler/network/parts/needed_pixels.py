@@ -44,12 +44,14 @@ def with_needed_pixels(network: Network) -> Network:
 
 
 def _without(touched: set[str], network: Network) -> Network:
-    """Return ``network`` without those tensors that no layer names any more, as not all of their elements are there.
+    """Return ``network`` without tensors that no layer names and that lie where ``touched`` ones do: parts may lack.
 
     Of one that others lie in, nothing but the bytes is left.
     """
     ends = {info.name for info in (*network.inputs, *network.outputs)} | network.constants.keys()
-    gone = touched - ends - {name for layer in network.layers for name in (*layer.reads, *layer.writes)}
+    roots = {root_of(network.tensors[name]) for name in touched if name in network.tensors}
+    named = {name for layer in network.layers for name in (*layer.reads, *layer.writes)}
+    gone = {name for name, info in network.tensors.items() if root_of(info) in roots} - ends - named
     parents = {root_of(info) for info in network.tensors.values() if info.place is not None}
     bare = {name: network.unused_name(f"{name}:fewer pixels") for name in gone & parents}
     tensors = {}
