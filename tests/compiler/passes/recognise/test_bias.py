@@ -18,14 +18,14 @@ INTEGER = [
     Dense(outputs=8, op="Gemm", bias_shape=(1,)), Dense(outputs=8, op="Gemm", bias_shape=()),
     Dense(outputs=8, op="Gemm", trans_b=True, bias="float32"), Dense(outputs=8, per_channel=True, bias_shape=(1, 8)),
     Dense(outputs=8, op="Gemm", bias="none"),
-    # In normal form, which is what it computes, biases are rows, and there is neither alpha nor beta.
-    Dense(outputs=8, op="Gemm", bias="float32", bias_shape=(1, 8)),
+    # In normal form, which is what it computes, they have neither alpha nor beta.
     Dense(outputs=8, op="Gemm", beta=2.0), Dense(outputs=8, op="Gemm", beta=0.5, bias="float32"),
     Dense(outputs=8, op="Gemm", alpha=0.5), Dense(outputs=8, op="Gemm", alpha=0.25, bias="none")]
 """Products that ONNX Runtime computes in integers."""
 
 FLOAT = [
     Dense(outputs=8, bias="float32", bias_shape=()), Dense(outputs=8, bias_shape=(1,)), Dense(outputs=8, clip="Relu"),
+    Dense(outputs=8, op="Gemm", bias="float32", bias_shape=(1, 8)),
     Dense(outputs=8, op="Gemm", per_channel=True, bias_shape=(1,), clip="Relu")]
 """Products that it computes in floats."""
 
