@@ -7,7 +7,15 @@ import onnx_ir as ir
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.forms.ranks import sizes_of
 from tilewright.compiler.normal.rule import Rule
-from tilewright.compiler.normal.values import attribute, constant, is_dequantise, is_quantise, readers, same_parameters
+from tilewright.compiler.normal.values import (
+    attribute,
+    constant,
+    is_dequantise,
+    is_quantise,
+    per_tensor,
+    readers,
+    same_parameters,
+)
 
 __all__ = ["SHUFFLES"]
 
@@ -27,10 +35,13 @@ def _joined(edit: Edit, node: ir.Node) -> bool:
     turn = tuple(attribute(node, "perm", ()))
     if turn not in _TO_PIXELS and turn != _TO_CHANNELS:
         return False
-    before, last = _beside(edit, node, behind=False), _beside(edit, node, behind=True)
+    crossed: list[ir.Node] = []
+    before, last = _beside(edit, node, crossed, behind=False), _beside(edit, node, crossed, behind=True)
     if before is None or last is None or any(each.domain or each.op_type != "Reshape" for each in (before, last)):
         return False
     x = before.inputs[0]
+    if not _change_nothing(crossed, x, last.outputs[0]):
+        return False
     image = sizes_of(x)
     six = _dimensions(before, image)
     made = None if six is None else _dimensions(last, [six[each] for each in turn])
@@ -46,9 +57,9 @@ def _joined(edit: Edit, node: ir.Node) -> bool:
     return True
 
 
-def _beside(edit: Edit, node: ir.Node, *, behind: bool) -> ir.Node | None:
-    """Return the one node before or behind another, across a Q and a DQ of the levels that are moved."""
-    step, like = node, None
+def _beside(edit: Edit, node: ir.Node, crossed: list[ir.Node], *, behind: bool) -> ir.Node | None:
+    """Return the one node before or behind another, and add each Q and DQ between them to ``crossed``."""
+    step = node
     while True:
         value = step.outputs[0] if behind else step.inputs[0]
         if value is None or len(readers(value)) != 1 or edit.is_output(value):
@@ -56,10 +67,17 @@ def _beside(edit: Edit, node: ir.Node, *, behind: bool) -> ir.Node | None:
         found = readers(value)[0] if behind else value.producer()
         if found is None or not (is_quantise(found) or is_dequantise(found)):
             return found
-        like = like or found
-        if not same_parameters(found, like):
-            return None
+        crossed.append(found)
         step = found
+
+
+def _change_nothing(crossed: list[ir.Node], x: ir.Value | None, result: ir.Value) -> bool:
+    """Tell whether each Q and DQ has the parameters that ``x`` has already, and the result is of its type."""
+    maker = None if x is None else x.producer()
+    if not crossed:
+        return True
+    return x is not None and maker is not None and (is_quantise(maker) or is_dequantise(maker)) and per_tensor(maker) \
+        and all(same_parameters(each, maker) for each in crossed) and x.dtype is not None and x.dtype == result.dtype
 
 
 def _dimensions(node: ir.Node, sizes: list[int | None] | list[int] | None) -> list[int] | None:
