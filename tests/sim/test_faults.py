@@ -53,7 +53,7 @@ static __attribute__((unused)) uint32_t work(void)
     tw_conv_set_group_step(0);
     tw_pool_sum(TW_POOL_SUM_WAIT_ACT_READY | TW_POOL_SUM_WAIT_WGT_READY, 0, 1, 0, 0, 1, 0, 0);
     tw_act_set_output(4, 1, 4);
-    tw_act_set_clamp(0, -128, 127, 0, 0);
+    tw_act_set_clamp(0, -128, 127, 0, 0, 0, 0);
     tw_act_run(TW_ACT_RUN_SIGNAL_OUT_READY, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0);
     tw_sta_set_row(4, 1, 4);
     tw_sta_set_source(4);
