@@ -28,7 +28,7 @@ class Pass:
 
     @property
     def says(self) -> str:
-        """What it does, in a sentence: the first line of its module."""
+        """The first line of its module, which says in a sentence what it does."""
         return (sys.modules[type(self).__module__].__doc__ or "").partition("\n")[0]
 
     def apply(self, graph: Graph) -> Graph:

@@ -53,7 +53,7 @@ class FixedSum:
 
     @property
     def start(self) -> int:
-        """What the exponents of both operands' largest numbers are added to, for float32's exponent of a unit."""
+        """The float32 exponent of a unit, less the exponents of both operands' largest numbers."""
         return self.shift - 2 * (127 + _BITS - 1) + 127
 
     def floats(self, sums: np.ndarray, exponents: np.ndarray) -> np.ndarray:

@@ -56,7 +56,7 @@ _CYCLES = 36
 """Of a level besides its loop and accesses, measured in RTL: product, shift, sum, bounds."""
 
 _GATED_CYCLES = 40
-"""What a HardSwish adds to it, measured in RTL."""
+"""Cycles that a HardSwish adds to it, measured in RTL."""
 
 
 class LevelsOfSums(Elementwise):

@@ -1,5 +1,4 @@
-"""A bias in int32 counts in steps of input scale · weight scale; one with other steps is float; a Gemm's is a row."""
-
+"""A bias in int32 counts in steps of input scale · weight scale, or is float; a Gemm's has a number for each column."""
 
 import numpy as np
 import onnx_ir as ir

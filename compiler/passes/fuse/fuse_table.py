@@ -13,7 +13,7 @@ __all__ = ["FuseTable"]
 
 
 _UNCHANGED = np.arange(-128, 128)
-"""What each int8 value becomes by a table that does nothing."""
+"""Results of a table that does nothing, by ascending int8 value."""
 
 
 class FuseTable(Pass):

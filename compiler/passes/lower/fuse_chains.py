@@ -1,4 +1,4 @@
-"""What makes floats of whole sums on the host core, an element by itself, becomes one loop.
+"""Operators that make floats of whole sums on the host core, element by element, become one loop.
 
 ``Relu(Add(Mul(Cast(sums), s), b))`` then loads each element once and stores it once: in main memory, that is what most
 of the operators take longest for. Every step keeps its own rounding, so the values are the same.

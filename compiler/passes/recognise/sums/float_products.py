@@ -56,7 +56,7 @@ class SumFloatProducts(Pass):
 
 @dataclass(frozen=True, slots=True)
 class _Bias:
-    """What is added to the sums, int32 in their steps, and to their products with the scales, float32; or nothing.
+    """Addends of the sums, int32 in their steps, and of their products with the scales, float32; or none.
 
     ``exact`` tells whether ONNX Runtime adds the same to integers.
     """
