@@ -22,9 +22,9 @@ from tilewright.cli.options.refusals import FAILED
 from tilewright.tools.files import require_place, write_file
 
 if TYPE_CHECKING:
+    from tilewright.compiler.tflite.mark import EngineName as TfliteName
     from tilewright.runtime.compare.layer_report import LayerComparison
     from tilewright.runtime.compare.other_references import ReferenceComparison
-    from tilewright.runtime.oracle.litert_sessions import LitertName
     from tilewright.runtime.oracle.plain_sessions import PlainName
 
 __all__ = ["ReferenceName", "compare", "register"]
@@ -66,7 +66,7 @@ def compare(model: Model, memory: MemoryText = None, engine: EngineName = Engine
     """
     design, values = chosen.design(memory=memory), engine.with_values
     require_place(files.json_file, files.html_file, read=(model, quantise.calibrate, files.input_file))
-    source = quantise.model(model, cast("LitertName | None", arithmetic and arithmetic.value))
+    source = quantise.model(model, cast("TfliteName | None", arithmetic and arithmetic.value))
     from tilewright.cli.tables.comparison_tables import print_comparison, print_reference
     from tilewright.cli.tables.text import console
     from tilewright.runtime.compare.layer_report import compare_layers
@@ -74,7 +74,7 @@ def compare(model: Model, memory: MemoryText = None, engine: EngineName = Engine
     from tilewright.tools.progress import Steps
 
     if reference is not ReferenceName.integer:
-        beside = compare_reference(source, cast("PlainName | LitertName", reference.value), files.input_file,
+        beside = compare_reference(source, cast("PlainName | TfliteName", reference.value), files.input_file,
                                    steps=Steps())
         print_reference(beside, console())
         _write(beside, files, f"{beside.model} beside {beside.engine}, {reference}")

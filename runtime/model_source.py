@@ -159,7 +159,7 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
     if values and name in NAMES:
         raise InputError(f"Option --input-value needs a file, and {name} is built in")
     if engine is not None and (name in NAMES or not (Path(name).is_file() and names_tflite(Path(name)))):
-        raise InputError(f"Option --reference {engine} needs a .tflite file, and {name} is none")
+        raise InputError(f"The arithmetic of {engine} needs a .tflite file, and {name} is none")
     source, model = _named(name, steps, shapes or {}, values or {}, engine)
     if model is not None and source.origin is ModelOrigin.FILE:
         precision = precision_of(model)

@@ -16,6 +16,7 @@ from tilewright.compiler.network.layers import AnyLayer
 from tilewright.compiler.network.memory_map import words_of
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
+from tilewright.compiler.tflite.mark import EngineName
 from tilewright.errors import InputError
 from tilewright.runtime.compared_run import Expected, model_outputs, public_outputs
 from tilewright.runtime.execution.verdict import Judged, TensorVerdict, counts
@@ -25,7 +26,7 @@ from tilewright.runtime.oracle.comparison import Comparison, compare, compare_ou
 from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
 from tilewright.runtime.oracle.expected_tensors import with_parts
 from tilewright.runtime.oracle.inputs import node_arg
-from tilewright.runtime.oracle.litert_sessions import LITERT_SETTINGS, LitertName, LitertSession
+from tilewright.runtime.oracle.litert_sessions import LITERT_SETTINGS, LitertSession
 from tilewright.runtime.oracle.onnx_runtime import ONNX_RUNTIME_ERRORS
 from tilewright.runtime.oracle.plain_sessions import SETTINGS, PlainName, PlainSession
 from tilewright.tools.files import reason
@@ -72,7 +73,7 @@ class ReferenceComparison:
     model, origin : str
         ``origin`` is the source of the input.
     reference : str
-        One of `PlainName` or `LitertName`.
+        One of `PlainName` or `EngineName`.
     engine, version, settings : str
         What computed the other values, and how.
     layers, outputs : tuple of Judged
@@ -82,7 +83,7 @@ class ReferenceComparison:
 
     model: str
     origin: str
-    reference: PlainName | LitertName
+    reference: PlainName | EngineName
     layers: tuple[Judged, ...]
     outputs: tuple[Judged, ...]
     start: Start | None
@@ -112,7 +113,7 @@ class ReferenceComparison:
         }
 
 
-def compare_reference(source: ModelSource, reference: PlainName | LitertName, input_file: Path | None, *,
+def compare_reference(source: ModelSource, reference: PlainName | EngineName, input_file: Path | None, *,
                       steps: Steps) -> ReferenceComparison:
     """Compute a model by the integer reference, and compare it with another engine's values of the user's file.
 
@@ -156,7 +157,7 @@ class _Other:
     run: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
 
     @classmethod
-    def of(cls, source: ModelSource, reference: PlainName | LitertName, wanted: Collection[str]) -> "_Other":
+    def of(cls, source: ModelSource, reference: PlainName | EngineName, wanted: Collection[str]) -> "_Other":
         """Return the engine of a reference with the file of ``source``."""
         if reference == "litert" or reference == "litert-reference" or reference == "tflm":
             if source.foreign is None:

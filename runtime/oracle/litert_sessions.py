@@ -1,7 +1,7 @@
 """The only access to LiteRT and TensorFlow Lite Micro: every tensor of a .tflite file as these engines compute it.
 
-Both are extras (`pip install 'tilewright[tflite]'`), and imported when they are asked for. What we equal is LiteRT's
-default session (docs/tflite.md); the others round otherwise and are shown for comparison.
+Both are extras (`pip install 'tilewright[tflite]'`), and imported when they are asked for. Each rounds in its own
+way, and we equal the one that ``--reference`` of ``run`` names (docs/tflite.md).
 """
 
 import importlib
@@ -15,15 +15,12 @@ import numpy as np
 import onnx
 
 from tilewright.compiler.tflite.flat_file import read_file
-from tilewright.compiler.tflite.mark import ENGINES, EngineName
+from tilewright.compiler.tflite.mark import EngineName
 from tilewright.errors import InputError
 
-__all__ = ["LITERT_NAMES", "LITERT_SETTINGS", "LitertName", "LitertSession"]
+__all__ = ["LITERT_SETTINGS", "LitertSession"]
 
-LitertName = EngineName
-LITERT_NAMES = ENGINES
-
-LITERT_SETTINGS: dict[LitertName, str] = {
+LITERT_SETTINGS: dict[EngineName, str] = {
     "litert": "default session (XNNPACK), every tensor kept",
     "litert-reference": "reference kernels (OpResolverType.BUILTIN_REF), every tensor kept",
     "tflm": "interpreter of the Python package, every tensor kept",
@@ -59,7 +56,7 @@ class LitertSession:
         If the package is not installed, or the engine refuses the file.
     """
 
-    def __init__(self, file: Path, name: LitertName, read: Path) -> None:
+    def __init__(self, file: Path, name: EngineName, read: Path) -> None:
         self._content, self._name, self._file = file.read_bytes(), name, file
         self._model = read_file(self._content, f"Model {file.name!r}")
         try:

@@ -5,12 +5,12 @@ import importlib.util
 import pytest
 
 from tests.support.tflite_cases import content_of
+from tilewright.compiler.tflite.mark import ENGINES
 from tilewright.errors import InputError
 from tilewright.models import FOLDER
 from tilewright.runtime.compare.other_references import compare_reference
 from tilewright.runtime.model_source import find_model
 from tilewright.runtime.oracle import litert_sessions
-from tilewright.runtime.oracle.litert_sessions import LITERT_NAMES
 from tilewright.tools.progress import Silence
 
 
@@ -27,7 +27,7 @@ def test_a_model_in_onnx_has_no_such_reference():
         compare_reference(source, "litert-reference", None, steps=Silence())
 
 
-@pytest.mark.parametrize("name", LITERT_NAMES)
+@pytest.mark.parametrize("name", ENGINES)
 def test_a_package_that_is_missing_is_named_with_the_command_that_brings_it(block, name, monkeypatch):
     def missing(module):
         raise ModuleNotFoundError(module)
