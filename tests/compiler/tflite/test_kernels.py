@@ -97,7 +97,7 @@ def test_onnx_runtime_computes_the_same_of_the_model_that_is_read(engine):
 
 
 def test_what_is_no_tflite_file_has_no_engine():
-    with pytest.raises(InputError, match=r"--reference tflm.*lenet5"):
+    with pytest.raises(InputError, match=r"tflm.*lenet5"):
         find_model("lenet5", Silence(), engine="tflm")
 
 
