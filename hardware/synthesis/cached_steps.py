@@ -10,6 +10,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -160,7 +161,8 @@ def _run(step: ToolStep, folder: Path, show: Show) -> None:
         status = _watch(step, draft, detail)
     missing = [name for name in step.outputs if not (draft / name).exists()]
     if status != 0 or missing:
-        raise SynthesisError(f"{step.tool.name} could not finish {step.title!r}: {_reason(draft / LOG, missing)}; "
+        raise SynthesisError(f"{step.tool.name} could not finish {step.title!r}: "
+                             f"{_reason(draft / LOG, missing, status)}; "
                              f"the log is {draft / LOG}")
     for name in step.inputs:
         if name not in step.outputs:
@@ -211,10 +213,12 @@ def _doing(log: Path) -> str:
     return (found[-1][0].lower() or found[-1][1]).strip() if found else ""
 
 
-def _reason(log: Path, missing: list[str]) -> str:
+def _reason(log: Path, missing: list[str], status: int) -> str:
     text = log.read_text(errors="replace")
     if errors := _ERROR.findall(text):
         return errors[-1].strip().rstrip(".")
+    if status < 0:  # as subprocess has it
+        return f"it was ended by signal {-status} ({signal.strsignal(-status)}), by someone or for want of memory"
     if missing:
         return f"it did not write {' and '.join(missing)}"
     return (text.strip().splitlines() or ["it said nothing"])[-1]

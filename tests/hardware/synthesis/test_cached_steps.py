@@ -105,6 +105,11 @@ def test_an_output_that_is_missing_is_a_failure():
         finish(step("pass"), quiet)
 
 
+def test_a_tool_that_was_killed_is_told_from_one_that_failed():
+    with pytest.raises(SynthesisError, match=r"signal 9 \(Killed\)"):
+        finish(step("import os, signal; os.kill(os.getpid(), signal.SIGKILL)"), quiet)
+
+
 def test_an_interruption_ends_the_tool_and_the_next_call_starts_anew(tmp_path):
     marker = tmp_path / "alive"
     slow = ("import time, pathlib\nprint('7. Executing ABC pass', flush=True)\n"
