@@ -2,7 +2,7 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tilewright.tools.toolchain import verilator_environment
 __all__ = ["flags_of_compiled_library", "library_compiled_meanwhile"]
 
 _OBJECTS = ("verilated", "verilated_threads")
-"""Those of a model without waveforms and without coverage."""
+"""Those of a model without waveforms, without coverage and without VPI."""
 
 # What Verilator writes for such a model, but for the model's own files; its rules say how the library is compiled.
 _MAKEFILE = """\
@@ -32,8 +32,8 @@ include $(VERILATOR_ROOT)/include/verilated.mk
 
 
 @contextmanager
-def library_compiled_meanwhile(model: Path, flags: str) -> Iterator[None]:
-    """Compile the library into the new folder ``model`` with ``flags`` while the body runs.
+def library_compiled_meanwhile(model: Path, flags: str, objects: Sequence[str] = _OBJECTS) -> Iterator[None]:
+    """Compile the library's ``objects`` into the new folder ``model`` with ``flags`` while the body runs.
 
     What does not compile is missing afterwards: the model's own makefile compiles it again, and says why it cannot.
 
@@ -47,8 +47,8 @@ def library_compiled_meanwhile(model: Path, flags: str) -> Iterator[None]:
     makefile = model / "Vlibrary.mk"  # by the prefix: the objects depend on it
     verilator = shutil.which("verilator", path=environment["PATH"])
     assert verilator is not None
-    makefile.write_text(_MAKEFILE.format(root=Path(verilator).parents[1], flags=flags, objects=" ".join(_OBJECTS)))
-    command = ["make", "-C", str(model), "-f", makefile.name, *(f"{name}.o" for name in _OBJECTS)]
+    makefile.write_text(_MAKEFILE.format(root=Path(verilator).parents[1], flags=flags, objects=" ".join(objects)))
+    command = ["make", "-C", str(model), "-f", makefile.name, *(f"{name}.o" for name in objects)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as compiling:
         try:
             yield

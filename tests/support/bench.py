@@ -17,6 +17,7 @@ from amaranth.lib.wiring import Component
 from cocotb_tools.config import libs_dir
 from cocotb_tools.runner import get_runner
 
+from tilewright.sim.verilator.runtime_library import library_compiled_meanwhile
 from tilewright.sim.verilog.elaborate import verilog
 from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, verilator_environment
@@ -25,6 +26,9 @@ ROOT = Path(__file__).parents[2]
 LOG_LINES = 60  # of the simulation's log, shown when it dies
 
 # The runner makes every signal public, which costs a factor of four in speed; only the ports are touched.
+LIBRARY = ("verilated", "verilated_dpi", "verilated_vpi", "verilated_threads")
+"""Verilator's own objects in a model with VPI and without waveforms: the same for every model, and most of its time."""
+
 BUILD_ARGUMENTS = ("--no-public-flat-rw", "-Wno-fatal", "-O3", "--x-assign", "fast", "--noassert")
 
 
@@ -136,18 +140,40 @@ def _build(text: str, toplevel: str, *, waves: bool) -> Path:
 
 def _compile(folder: Path, toplevel: str, *, waves: bool) -> None:
     log = folder / "build.log"
-    try:
-        get_runner("verilator").build(
-            sources=[folder / "ports.vlt", folder / f"{toplevel}.v"],
-            hdl_toplevel=toplevel,
-            build_dir=folder,
-            build_args=list(BUILD_ARGUMENTS),
-            timescale=("1ns", "1ps"),
-            waves=waves,
-            log_file=log,
-        )
-    except RuntimeError as error:
-        raise BenchFailedError(f"Verilator could not build {toplevel}.\n{_tail(log)}") from error
+    with pytest.MonkeyPatch.context() as patch:
+        if not waves and (library := _library()):
+            # The runner calls make without arguments of ours. The model's makefile then compiles no object of the
+            # library, and links these.
+            patch.setenv("MAKEFLAGS", "VM_GLOBAL_FAST=")
+            patch.setenv("LOADLIBES", " ".join(map(str, library)))
+        try:
+            get_runner("verilator").build(
+                sources=[folder / "ports.vlt", folder / f"{toplevel}.v"],
+                hdl_toplevel=toplevel,
+                build_dir=folder,
+                build_args=list(BUILD_ARGUMENTS),
+                timescale=("1ns", "1ps"),
+                waves=waves,
+                log_file=log,
+            )
+        except RuntimeError as error:
+            raise BenchFailedError(f"Verilator could not build {toplevel}.\n{_tail(log)}") from error
+
+
+def _library() -> list[Path]:
+    """Return Verilator's own objects, compiled once for all models; none if they do not compile."""
+    home = cache_folder() / "bench"
+    built = home / f"library-{version('verilator')}"
+    draft = home / f"{built.name}.draft"
+    with open(home / f"{built.name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not built.exists():
+            shutil.rmtree(draft, ignore_errors=True)
+            with library_compiled_meanwhile(draft, "", LIBRARY):
+                pass
+            draft.rename(built)
+    found = [built / f"{name}.o" for name in LIBRARY]
+    return found if all(path.exists() for path in found) else []
 
 
 def _public_ports(text: str, toplevel: str) -> str:
