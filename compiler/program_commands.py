@@ -1,7 +1,7 @@
-"""The commands of a program: those of all layers in order, and before them what the first call alone loads.
+"""The commands of a program: those of all layers in order, and before them the loads of the first call alone.
 
-What the first call loads stays on the chip (`compiler.schedule.rings`), so that later calls begin behind it. Then
-everything is there, and a record of the counters tells what it has taken.
+These data stay on the chip (`compiler.schedule.rings`), so that later calls begin behind the loads. A record of the
+counters behind them tells what they have taken.
 """
 
 from collections.abc import Iterator, Mapping

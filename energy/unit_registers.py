@@ -51,8 +51,8 @@ def decoder_registers(machine: Machine) -> dict[str, int]:
 def channel_kernel_registers(machine: Machine) -> dict[str, int]:
     """Return by block how many flip-flops more a machine has with kernels by channel, exactly as elaborated.
 
-    Whose turn it is goes from the sequencer's state through two stages, and from there to the clusters with the fetch;
-    for each kernel of a fetch three stages of a weight buffer know whether it counts.
+    The number of the lane whose turn it is goes from the sequencer's state through two stages, then with the fetch to
+    the clusters; for each kernel of a fetch, three stages of a weight buffer hold whether it counts.
     """
     if not machine.takes_channel_kernels:
         return {}
@@ -65,8 +65,8 @@ def channel_kernel_registers(machine: Machine) -> dict[str, int]:
 def four_patch_registers(machine: Machine) -> dict[str, int]:
     """Return by block how many flip-flops more a machine has with four patches at once, exactly as elaborated.
 
-    Patches of the lanes behind the first wait for one cycle each, and one more where channels are taken in pairs; then
-    three transforms have 160 bits. In the buffer each of four memories a bank has an address of its own.
+    Each lane behind the first delays its patch by a cycle more, and one more where channels are taken in pairs; the
+    three transforms have 160 bits each. In the buffer each of the four memories of a bank has an address of its own.
     """
     if not machine.takes_four_patches:
         return {}

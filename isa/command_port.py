@@ -18,7 +18,7 @@ PORTS: tuple[PortName, ...] = ("cvxif", "axi4lite")
 """How a host reaches the coprocessor: as instructions that its core offloads, or by stores to registers."""
 
 HardwarePort = Literal["cvxif", "cvxif-1.0", "axi4lite"]
-"""What the hardware has: CV-X-IF in two versions, which the same programs drive, or registers."""
+"""Ports of the hardware: CV-X-IF in two versions, which the same programs drive, or registers."""
 
 WaitName = Literal["poll", "wfi"]
 """How the core waits at a fence: it stalls there or polls, or it sleeps until an interrupt."""

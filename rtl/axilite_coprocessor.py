@@ -11,8 +11,8 @@ __all__ = ["AxiLiteCoprocessor"]
 class AxiLiteCoprocessor(PortedCoprocessor):
     """A `Coprocessor` whose commands come from `CommandRegisters`; members as in `PortedCoprocessor`.
 
-    Whoever waits for a full queue or a fence has a command before the coprocessor, which its watchdog counts. With
-    ``windows`` of ``registers`` it has no such pins, and its ``irq`` is that of `HostRegisters`.
+    While a host waits at a full queue or a fence, its command stands at the coprocessor, whose watchdog counts. With
+    ``windows="registers"`` there are no pins for windows, and ``irq`` is that of `HostRegisters`.
     """
 
     def __init__(self, machine: Machine, *, watched: bool = False, windows: WindowPins = "pins") -> None:

@@ -79,11 +79,11 @@ class Coprocessor(wiring.Component):
     stop_request : ``In(1)``
         A fault from outside: for whoever must stop the coprocessor alone. ``rst`` is for when the bus is reset too.
     abort_request : ``In(1)``
-        An abort that waits for no command: a pulse or longer. Commands that are offered behind it are of its future.
+        An abort that waits for no command: a pulse or longer. Commands offered after it are carried out after it.
     erase_request : ``In(1)``
         With ``abort_request``: all buffers are erased, if the machine has erasure.
     waits : ``In(1)``
-        The host cannot go on, though it offers no command: the watchdog shall count.
+        The host cannot go on, though it offers no command: the watchdog counts.
     idle : ``Out(1)``
         Nothing is left to do, and memory has acknowledged every write; low after a fault.
     passes : ``Out(1)``

@@ -1,4 +1,4 @@
-"""What a partly quantised model leaves in float, what that costs, and the option that mends it, in a sentence."""
+"""Remarks on a partly quantised model: the operators left in float, their cost, and the option that mends it."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -264,7 +264,7 @@ class InferenceSession:
 
     @property
     def state(self) -> dict[str, np.ndarray]:
-        """What the next call takes for the inputs that carry state, by input."""
+        """Values that the next call takes for the inputs that carry state, by input."""
         return dict(self._state)
 
     @property

@@ -1,4 +1,4 @@
-"""What the log of a failed tool says of the cause, for the end of a sentence."""
+"""The cause in the log of a failed tool, as the end of a sentence."""
 
 import re
 from pathlib import Path

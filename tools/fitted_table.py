@@ -21,7 +21,7 @@ _FRAME = 3
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """What may be done to a column where there is too little room; see :meth:`FittedTable.column`."""
+    """Ways to narrow a column where there is too little room; see :meth:`FittedTable.column`."""
 
     goes: int
     least: int

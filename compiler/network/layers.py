@@ -14,7 +14,7 @@ or, of a ``whole`` layer, the four bytes of acc in place of q.
 Shapes are (channels, height, width); a vector of n is (n, 1, 1). Pads are (top, left, bottom, right).
 Everything is exact in integers and float32, so each tensor equals ONNX Runtime's bit for bit.
 
-What the datapath lacks is a :class:`CoreLayer`: one operator that the host core computes in C, in main memory.
+An operator that the datapath lacks is a :class:`CoreLayer`, which the host core computes in C, in main memory.
 """
 
 import math

@@ -16,14 +16,14 @@ A run can also be 8 bytes each of two kernel rows: *paired rows*, if what is sto
 8 (mod 16) bytes apart. Rows of more bytes are cut into pieces of 8. That takes ceil(rows / 2) ceil(bytes / 8) runs, not
 rows ceil(bytes / 16): 3 instead of 5 for 5x5 on one channel, 12 instead of 14 for 7x7 on three.
 
-What computes every byte alike, as an average or a value table does, need not tell channels from pixels: *across*, a
-tile is ``lanes`` bytes of a stored row, whatever they are, and a row of results as many tiles as bytes ask for. So
-the average of a whole image is not one tile in each of many lane groups, whose weight fetches it would wait for, and
-three channels do not leave a lane idle.
+A layer that computes every byte alike, as an average or a value table, need not tell channels from pixels: *across*, a
+tile is ``lanes`` bytes of a stored row, whatever they are, and a row of results has as many tiles as its bytes need. So
+the average of a whole image is not one tile in each of many lane groups, each waiting for its weight fetches, and three
+channels do not leave a lane idle.
 
 A command's loops over kernel rows and columns end at 63. A kernel with more taps along one axis, and one along the
-other, is *folded*: both loops walk along that axis, with zero weights for what is too much. Any other is *cut* into
-rectangles, a command for each, whose sums are held where they are.
+other, is *folded*: both loops walk along that axis, with zero weights for surplus taps. Any other is *cut* into
+rectangles, one command each, and the accumulators hold the sums between these commands.
 """
 
 import math
@@ -201,7 +201,7 @@ def _unbounded_nest(layer: Layer, algorithm: Algorithm, machine: Machine) -> Loo
 
 
 def _nest_of_sums(layer: Layer, algorithm: Algorithm, machine: Machine) -> LoopNest:
-    """Return the same without what comes behind the sums."""
+    """Return the loop nest of the sums alone, without post-processing."""
     channels, outputs = layer.in_shape[0], layer.conv_shape[0]
     kernel_y, kernel_x = layer.kernel
     if layer.words.addend is not None:
@@ -293,7 +293,7 @@ def _winograd_nest(layer: Layer, machine: Machine) -> LoopNest:
 
 
 def _missing(channels: int, machine: Machine) -> int:
-    """Return how many channels are missing to a number that ``machine`` can take."""
+    """Return how many channels to add so that ``machine`` can take them."""
     return channels % 2 if machine.pairs_channels else 0
 
 
@@ -339,7 +339,7 @@ def alike(layer: Layer) -> bool:
 
 
 def _pair_rows(plain: LoopNest, layer: Layer) -> LoopNest:
-    """Return ``plain`` with two kernel rows to a run; where pixels are stepped over one by one, ``runs`` stay many."""
+    """Return ``plain`` with two kernel rows to a run; a loop over single pixels keeps its several ``runs``."""
     paired = replace(plain, kernel_y=-(-plain.kernel_y // 2), paired=True)
     in_one = plain.seen if plain.kernel_x == layer.kernel[1] else plain.seen * layer.kernel[1]
     count = -(-in_one // PAIR_BYTES)
@@ -372,7 +372,7 @@ def kernel_runs(layer: Layer, nest: LoopNest, machine: Machine, weights: _Int8) 
 
 @lru_cache(maxsize=256)
 def rests_of_weights(layer: Layer, nest: LoopNest, machine: Machine) -> dict[int, tuple[Part, ...]]:
-    """Return for lane groups with weights beyond int8 the least parts of the nest that meet what is beyond.
+    """Return, for lane groups with weights beyond int8, the least parts of the nest that meet the rests.
 
     There is one for each of the layer's ``weight_parts`` behind the first, as far as it has some. A part of ``conv23``
     begins with a channel that is a multiple of 16, and has channels in pairs where those are.

@@ -29,7 +29,7 @@ _NOTHING = np.zeros(0, np.int32)
 _NO_SCALE = Requantisation(scale=np.zeros(0, np.float32), zero_point=0)
 
 _plans: dict[Hashable, tuple[LayerPlan, Hashable] | None] = {}
-"""By what plans depend on: the plan without the layer's values, and the geometry of the form that it is of."""
+"""Plans without the layer's values, and the geometry of their forms, by all that a plan depends on."""
 
 
 def geometry(layer: Layer) -> Hashable:

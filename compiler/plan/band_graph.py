@@ -1,8 +1,8 @@
-"""The layers of a group that is computed band by band: which finds on chip what which computes, and rows of each band.
+"""The layers of a group that is computed band by band: which layer reads which one's results on chip, and which rows.
 
 The first layer alone loads its input. A result may have several readers in the group, and several layers may compute
-channels of one input. A layer is as many steps behind the first, its depth, on every way from there: so what is
-computed for a band of it is computed one round before.
+channels of one input. Every path from the first layer to another has the same number of steps, the layer's *depth*: so
+what a layer reads for a band was computed one round before.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ __all__ = ["BandGraph", "rows_of_bands"]
 
 @dataclass(frozen=True, slots=True)
 class BandGraph:
-    """Who finds on chip what the layers of a group compute; those that feed none store it.
+    """Readers on chip of the results of each layer of a group; layers without readers store theirs.
 
     ``depths`` are the steps from the first layer to each.
     """

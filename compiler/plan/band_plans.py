@@ -235,7 +235,7 @@ def _shares(chosen: Sequence[_Form], graph: BandGraph, rings: Sequence[RowRing],
 def _wait(chosen: Sequence[_Form], graph: BandGraph, copied: Sequence[int], writer: int, reader: int) -> int:
     """Return the cycles that layer ``reader`` waits in each band for the last rows of layer ``writer``.
 
-    What the others compute comes between. A layer of several tiles begins with rows that have been there longer.
+    Layers between the two compute meanwhile. A layer of several tiles begins with rows that were written earlier.
     """
     bands = len(chosen[0].counts)
     depths = graph.depths
@@ -280,7 +280,7 @@ def _form(problem: Problem, cuts: Sequence[tuple[WeightBlock, ...]], rows: tuple
 
 
 def _reads_whole_rows(form: _Form) -> bool:
-    """Tell whether a layer reads every column of its input, and no rows apart: so it can lie where it is stored."""
+    """Tell whether a layer reads every column and adjacent rows of its input, which can then lie as it was stored."""
     layer = form.problem.layer
     height, width = axes(layer)
     return not height.skips and not width.skips and form.tiles[0].columns.image == range(layer.in_shape[2])

@@ -102,7 +102,7 @@ def post_cycles(tiles: int, groups: int, layer: Layer, nest: LoopNest, machine: 
 
 
 def row_cycles(pixels: int, layer: Layer, machine: Machine) -> int:
-    """Return the cycles in which so many pixels' channels are rewritten as rows: two passes, and a division under them.
+    """Return the cycles in which the channels of ``pixels`` are rewritten as rows: two passes, a division meanwhile.
 
     The post-processing of the step's sums comes before. Source: ``rtl.post.row_unit``.
     """
@@ -283,7 +283,7 @@ def price(problem: Problem, tiling: Tiling) -> Cost:
 
 
 def _waits(problem: Problem, tiling: Tiling, loads: Transfers, weights: Transfers, stores: int) -> int:
-    """Return the cycles of what has no room for two in its buffer, and so takes turns with the computation."""
+    """Return the cycles of loads and stores that take turns with the computation: their buffer has no room for two."""
     room = Room.of(problem, tiling.largest_tile, tiling.blocks[0])
     cycles = 0 if room.weights > 1 else weights.first
     if tiling.tiles > 1 and room.inputs == 1 and not tiling.stays and not tiling.holds:

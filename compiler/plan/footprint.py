@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 TOKEN_WORDS = 8
-"""Words per cluster for a load of weights that only tells of loads before it."""
+"""Words per cluster of a load whose only purpose is its signal: that the loads before it are complete."""
 
 REGIONS = 24
 """Regions in a lap round a buffer's ring, at most: each may have a signal under way, and semaphores count to 63."""
@@ -71,7 +71,7 @@ class WeightBlock:
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """What single commands, or those of one lane group, sum up, in order."""
+        """The stretches that single commands, or those of one lane group, sum up, in order."""
         return self.beyond or (Stretch(0, self.groups),)
 
     @property
@@ -233,7 +233,7 @@ def parameter_unit(machine: Machine) -> int:
 def resident_words(parts: Iterable[tuple[tuple[WeightBlock, ...], LoopNest]], machine: Machine) -> int:
     """Return the words per cluster that the weights of several layers, blocks and nest of each, take side by side.
 
-    Beside them is room for a word that tells the array of inputs.
+    They include room for the word whose load tells the array of inputs.
     """
     whole = usable_words(machine)
     return ring_space(TOKEN_WORDS, whole, 8) + sum(number * ring_space(block_words(block, nest, machine), whole, 8)
@@ -253,7 +253,7 @@ def usable_words(machine: Machine) -> int:
 
 
 def tiles_held(tiles: tuple[Tile, ...], layer: Layer, nest: LoopNest, machine: Machine) -> int:
-    """Return how many tiles of a layer had best be held, in rounds of as many; 0 if less than two fit."""
+    """Return how many tiles of a layer to hold in a round, the best number; 0 if less than two fit."""
     most = machine.activation_bytes // max(held_bytes((tile,), layer, nest, machine) for tile in set(tiles))
     return -(-len(tiles) // -(-len(tiles) // most)) if most > 1 else 0
 

@@ -78,7 +78,7 @@ class DoesNotFitError(CompileError):
 class LayerPlan:
     """The plan of one layer; ``work`` is the computed form: the layer itself, or an equivalent one.
 
-    ``chip`` tells what of it is on chip from one layer to the next.
+    ``chip`` says which of its data stay on chip from one layer to the next.
     """
 
     layer: Layer
@@ -244,15 +244,15 @@ def busy_cycles(plan: LayerPlan, machine: Machine) -> int:
 
 
 def cycles_in_a_row(plans: Sequence[LayerPlan], machine: Machine) -> int:
-    """Return about the cycles of layers of which each is loaded while the one before it is computed.
+    """Return about how many cycles layers take, each loaded while the one before it is computed.
 
-    Weights that fill more than half of their memory come before.
+    Weights that fill more than half of their memory are loaded before instead.
     """
     return sum(busy_cycles(plan, machine) + _weights_before(plan, machine) + TURNAROUND for plan in plans)
 
 
 def _weights_before(plan: LayerPlan, machine: Machine) -> int:
-    """Return the cycles in which a layer's first weights come that have no room beside those of the layer before."""
+    """Return the cycles of loading a layer's first weights if there is no room beside those of the layer before."""
     problem, tiling = plan.problem(machine), plan.tiling()
     room = Room.of(problem, tiling.largest_tile, tiling.blocks[0])
     return 0 if room.weights > 1 else weight_transfers(problem, tiling).first
@@ -295,9 +295,9 @@ def candidates(problem: Problem) -> Iterator[LayerPlan]:
 
 
 def _may_store_beside(problem: Problem, columns: int) -> bool:
-    """Tell whether results of narrower tiles may be stored while post-processing works on the next, those of this not.
+    """Tell whether narrower tiles, but not this one, may be stored while post-processing works on the next tile.
 
-    Others than rows are bound by the array, and wide tiles suit it.
+    Only layers of rows: others are bound by the array, which wide tiles suit.
     """
     least = columns * problem.layer.out_shape[0]
     return problem.layer.rows is not None and _TILES_BESIDE * least > problem.machine.result_bytes

@@ -50,7 +50,7 @@ BEHIND = (Feed(1),)
 
 @dataclass(frozen=True, slots=True)
 class OnChip:
-    """Whether a layer finds its input in the activation buffer, and who finds there what it computes.
+    """Whether a layer finds its input in the activation buffer, and which layers find its results there.
 
     ``stored``: memory has the output too.
     """

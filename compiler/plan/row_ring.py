@@ -1,9 +1,9 @@
 """A ring of rows: the input of a layer of which only the rows still needed lie in the activation buffer.
 
 Rows are kept by *units*: a row of the linear layout, or a row of 4x4 blocks. Unit u lies at place u mod ``units``. A
-window that the array reads must lie in one piece, and begins at the place of its first unit; where it goes on beyond
-the end of the ring, it goes on in ``margin`` more places behind it. What such a window reads there is stored to both
-places, or to that one alone if no other window reads it. So nothing is computed twice and no address wraps.
+window that the array reads must lie in one piece, and begins at the place of its first unit; a window that passes the
+end of the ring continues in ``margin`` more places behind it. Units that such a window reads there are stored to both
+places, or to the margin alone if no other window reads them. So nothing is computed twice and no address wraps.
 
 Bands of rows are numbered. The layer that writes band k does so after the reader has computed its band k - 1, and the
 reader computes its band k after that (compiler/schedule/steps.py).
@@ -144,7 +144,7 @@ def ring_of(rows: BandRows, unit: int) -> RowRing:
 
 
 def _laid(windows: Sequence[range], unit: int, units: int, margin: int, padded: int) -> RowRing:
-    """Return a ring of ``units`` with the places of what ``windows``, in rows, read."""
+    """Return a ring of ``units`` with the places of the rows that ``windows`` read."""
     inside, behind, lap = set[int](), set[int](), units * unit
     for each in windows:
         wrap = each.start - each.start % lap + lap
@@ -170,7 +170,7 @@ def _margin(reads: Sequence[range], units: int) -> int:
 def _padding_band(rows: BandRows, padding: range, written: Sequence[int]) -> int:
     """Return the latest band of the first layer before which the padding can be written.
 
-    That must come before any row of its units is stored: loads know of no store that the array has not waited for.
+    It comes before any row of its units is stored: a load waits only for stores that the array has waited for.
     """
     touching = next((band for band, stop in enumerate(written) if stop > padding.start), len(written) - 1)
     latest = touching if rows.depth == 1 else touching + rows.depth - 2

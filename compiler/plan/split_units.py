@@ -208,7 +208,7 @@ def _has_whole_windows(layer: Layer, sums: int) -> bool:
 
 
 def _is_copy(layer: Layer, steps: list[str]) -> bool:
-    """Tell whether a layer with no more than these of its ``steps`` gives what it takes."""
+    """Tell whether a layer with no more than these of its ``steps`` only copies its input."""
     how = layer.requantisation
     return (layer.kind == "pass" and not steps and layer.factor is None and not any(layer.pads)
             and not layer.bias.any() and bool((how.scale == 1).all())

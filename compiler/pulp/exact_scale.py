@@ -22,7 +22,7 @@ _SLACK = 2.0**-23
 """By so much, relatively, bounds of a scale may contradict each other, for they are rounded."""
 
 ExactScale = tuple[int, np.float32]
-"""What is added to the sum, and by what it is multiplied then."""
+"""The addend of a sum, and the factor of the result."""
 
 
 def exact_scale(requantisation: ShiftRequantisation, channel: int, sums: tuple[int, int],

@@ -1,4 +1,4 @@
-"""What a tensor of an integer network of PULP is: levels of 8 bits, or sums that are still to become such."""
+"""A tensor of an integer network of PULP: levels of 8 bits, or sums that are still to become such."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What each operator of an integer network does to levels and sums: products begin sums, and bounds end them."""
+"""The effect of each operator of an integer network on levels and sums: products begin sums, and bounds end them."""
 
 from collections.abc import Callable
 

@@ -20,7 +20,7 @@ __all__ = ["onnx_of_pulp"]
 
 _INPUTS = {TensorProto.FLOAT: "uint8", TensorProto.UINT8: "uint8", TensorProto.INT8: "int8"}
 _ON_FLOATS = ("Flatten", "Gather", "Identity", "Reshape", "Sigmoid", "Tanh")
-"""What may follow sums that the network hands out: ONNX's operators, of one meaning in all its versions."""
+"""ONNX's operators that may follow sums which the network hands out; each has one meaning in all versions."""
 _OUTPUTS = (TensorProto.FLOAT, TensorProto.UINT8, TensorProto.INT8)
 
 

@@ -46,7 +46,7 @@ class Access:
 class Draft:
     """A command with known accesses but without its waits.
 
-    Of an ``early`` load the array is told by the ``ldw`` behind it.
+    The array learns that an ``early`` load is complete from the ``ldw`` behind it.
     """
 
     mnemonic: str
@@ -90,7 +90,7 @@ def mesh(first: Interval, second: Interval) -> bool:
 
 
 def same_teeth(first: Interval, second: Interval) -> bool:
-    """Tell whether, where two intervals overlap, what meets the second meets the first: it has no gaps, or the same."""
+    """Tell whether all of the second interval within the bounds of the first meets it: it has no gaps, or the same."""
     step = first.step
     return step == 0 or (second.step == step and second.size == first.size and (second.start - first.start) % step == 0)
 
@@ -134,7 +134,7 @@ class _Stored:
 
 @dataclass(slots=True)
 class MemoryTouches:
-    """What of main memory the commands of a program, in their order, touch.
+    """Accesses to main memory of the commands of a program, in their order.
 
     ``recent`` are the accesses since the last fence. Stores are acknowledged in order, and loads of data have waited
     for the first ``waited`` of the ``stored``.
@@ -159,7 +159,7 @@ class MemoryTouches:
                 self.waited = max(self.waited, self._last(access))
 
     def fence(self) -> None:
-        """Take everything as complete."""
+        """Count every access as complete."""
         self.recent.clear()
         self.waited = self.stored
 
@@ -168,7 +168,7 @@ class MemoryTouches:
         return any(access.start < stop and start < access.stop and (write or access.write) for access in self.recent)
 
     def there(self, spans: Iterable[tuple[int, int]]) -> bool:
-        """Tell whether a load of data has waited for all that is stored to memory [start, stop)."""
+        """Tell whether a load of data has waited for all stores to memory [start, stop)."""
         return all(self._last(Access("memory", *span)) <= self.waited for span in spans)
 
     def _last(self, read: Access) -> int:

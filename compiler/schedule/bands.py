@@ -120,9 +120,9 @@ def _saved(group: Group, first: int, plans: Sequence[AnyPlan], machine: Machine)
 
 
 def _early(before: AnyPlan, plan: AnyPlan, machine: Machine) -> int:
-    """Return the cycles of loads that a layer, which waits for the bus, has behind it when the layer before ends.
+    """Return the cycles of a layer's loads that are over when the layer before ends, if the layer waits for the bus.
 
-    That is as much as the layer before leaves of the bus, and as queues and buffer have room for.
+    The layer before leaves the bus idle for so long, and queues and buffer have room for so much.
     """
     if not (isinstance(before, LayerPlan) and isinstance(plan, LayerPlan)) or plan.chip.input or plan.splits_input:
         return 0

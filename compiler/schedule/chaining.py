@@ -186,7 +186,7 @@ class ChainPlanner:
         return Chain(first, (*after, plan), chain.worth + worth, found)
 
     def _padding(self, chain: Chain, plan: LayerPlan, apart: LayerPlan) -> int:
-        """Return the cycles of padding that a layer is late by, of which some hide behind something else if apart."""
+        """Return the cycles by which padding delays a layer in the chain; apart, some hide behind other work."""
         head, machine = chain.plans[0], self.machine
         padding = fill_cycles(plan, whole_of(plan), machine)
         if len(apart.tiles) == 1:
@@ -209,10 +209,10 @@ def moved_less(plans: Sequence[AnyPlan], apart: Sequence[AnyPlan]) -> int:
 
 
 def can_store_twice(plan: LayerPlan, machine: Machine) -> bool:
-    """Tell whether results may go to memory and to the buffer, word after word, without the store in the array's way.
+    """Tell whether results can be stored both to memory and to the buffer without the array waiting for the store.
 
     A quarter of the time is left for what else keeps the store waiting: the bus, and post-processing at its buffer.
-    Fewer words than the cycles that a handover saves are never in the way.
+    The array never waits for fewer words than the cycles that a handover saves.
     """
     results = math.prod(plan.layer.out_shape)
     words = results / machine.bus_bytes + results / machine.written_bytes

@@ -1,9 +1,9 @@
 """Where the inputs of chained layers lie in the activation buffer.
 
 An input is there from when the first of the layers that compute it begins to when the layer that reads it ends; then
-another may lie at its place. Padding is different: the loads write it before anything else of the chain, as they know
-of no result that the array has not waited for. So what has padding keeps its place from the beginning of the chain on,
-and shares it only with inputs of the same form that have the same padding.
+another may lie at its place. Padding is different: the load writes it before anything else of the chain, since it waits
+for no result that the array has not waited for. So an input with padding keeps its place from the beginning of the
+chain on, and shares it only with inputs of the same form and the same padding.
 """
 
 from collections.abc import Hashable, Sequence
@@ -21,8 +21,8 @@ __all__ = ["KeptInput", "KeptInputs", "branches", "head_bytes", "kept_bytes", "l
 class KeptInput:
     """The input of a layer of a chain: bytes [start, stop) of what the chain takes of the buffer.
 
-    ``fresh`` tells that its padding, if any, is to be written: no layer before shares it. It is ``late`` if another
-    input may lie there until its first writer begins.
+    ``fresh``: its padding, if any, is still to be written, as no layer before shares its place. It is ``late`` if
+    another input may lie there until its first writer begins.
     """
 
     start: int

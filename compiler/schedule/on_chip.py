@@ -1,8 +1,8 @@
 """The commands that keep results on chip: padding around the place of an input, and results stored into it.
 
-The loads write the padding before anything else of the chain, so that everything that waits for the first input knows
-it written too. `sta.linear` and `sta.blocked` put the results between. In a ring of rows the padding below the image
-comes later, where other rows lie at its place before.
+The load writes the padding before anything else of the chain, so that a command that waits for the first input has also
+waited for the padding. `sta.linear` and `sta.blocked` put the results between. In a ring of rows the padding below the
+image comes later, where other rows lie at its place before.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -87,7 +87,7 @@ class MissingPadding:
         return found
 
     def share(self, layers: Iterable[int], inputs: int) -> list[tuple[int, range | None]]:
-        """Return as many of the ``layers`` as come before the next of so many ``inputs``, for as much before each."""
+        """Return the ``layers`` to pad before the next of ``inputs`` loads, about as much before each."""
         missing = self.whole(layers)
         cycles = [padding_cycles(self.plans[layer], self.machine, rows) for layer, rows in missing]
         before = accumulate([0, *cycles[:-1]]) if cycles else ()
@@ -95,7 +95,7 @@ class MissingPadding:
 
 
 def block_on_chip(plan: LayerPlan, block: WeightBlock, kept: Region) -> tuple[LayerPlan, WeightBlock, Region]:
-    """Return a plan, its block and its input's region as the commands of the array have to see them.
+    """Return a plan, its block and its input's region as the commands of the array need them.
 
     Where the layer before hands over blocks of channels, these are a layer of so many channels, and its only block.
     """

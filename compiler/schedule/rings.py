@@ -2,10 +2,10 @@
 
 :class:`LoadedRegions` are the regions of what is loaded of one kind, taken in the order of the steps that need them.
 
-What several layers load alike stays on the chip from the first of them to the last, where there is room for it: the
-steps of a recurrence read the same weights, and heads of a detector may. It gets a place of its own at the end of the
-buffer; all else goes round in what is left, which must hold two of the largest. What stays between calls has its place
-there too, and is loaded before the first call: no layer loads it.
+Data that several layers load alike stay on the chip from the first of them to the last, where there is room: the steps
+of a recurrence read the same weights, and heads of a detector may. They get a place of their own at the end of the
+buffer; all else goes round in the rest, which must hold two of the largest. Data that stay between calls have their
+place there too, and are loaded before the first call: no layer loads them.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -129,7 +129,7 @@ class LoadedRegions:
         return self.loaded < len(self.needs) and self.needs[self.loaded].first <= step
 
     def take(self, size: int, *, ahead: bool = False, around: bool = False) -> Region | None:
-        """Allocate for the next need; None while the room is taken, or with ``ahead`` also if the latest step uses it.
+        """Allocate for the next need; None while its room is taken, or, with ``ahead``, used by the latest step.
 
         A load ahead of time must not wait for the array, because those behind it would wait too. With ``around``
         it goes behind regions that stay taken.

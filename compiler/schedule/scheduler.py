@@ -1,11 +1,11 @@
 """Put the steps of all layers into one program: each computes while the next one's data are loaded.
 
 The program runs each step's mac, act and store commands, then loads for the step behind it. The units' queues do the
-rest: loads overtake the computation as far as the buffers have room. While the array works on a step, what time the
-bus has left goes to the weights of later steps, piece by piece; before the input of the next layer, which has to
-wait for this step's results, and behind that of the next tile, which has not.
+rest: loads overtake the computation as far as the buffers have room. While the array works on a step, the time that the
+bus has left goes to the weights of later steps, piece by piece: these come before the input of the next layer, which
+has to wait for this step's results, and behind the input of the next tile, which has not.
 
-What the host core computes itself stands behind a fence if commands under way may touch the same tensors: then the
+A call of the host core stands behind a fence if commands under way may touch the same tensors: then the
 coprocessor is idle, and memory has all of its writes. Weights of later layers may come in meanwhile.
 
 Layers of a chain (compiler/schedule/chaining.py) hand their results over in the activation buffer.
@@ -167,9 +167,10 @@ class ProgramScheduler:
     # ---- load
 
     def open(self, step: TileStep) -> None:
-        """Load the first data and weights of a layer whose weights are computed, which a load of data must wait for.
+        """Load the first data and weights of a layer with computed weights, behind a load of data that waits for these.
 
-        That may be one before. Else it is that of the residual, so that the weights come while the input is not there.
+        An earlier load may have waited for them. Else the residual's load waits, so that the weights come before the
+        input.
         """
         layer, plan = step.layer, self.plans[step.layer]
         written = computed_spans(plan.layer, self.images[layer], self.memory.weights)
@@ -299,7 +300,7 @@ class ProgramScheduler:
         self.load_residual(step)
 
     def load_input(self, step: TileStep, behind: Sequence[tuple[int, int]] = ()) -> None:
-        """Load the input tile of ``step``, if it is not there, when what memory ``behind`` holds is written."""
+        """Load the input tile of ``step``, if it is not there, once memory ``behind`` is written."""
         plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
         if step.first and plan.chip.output and not plan.chip.input:
             self.begin_chain(step.layer)
@@ -324,7 +325,7 @@ class ProgramScheduler:
             self.emit(step.layer, commands.behind(drafts, behind))
 
     def load_residual(self, step: TileStep, behind: Sequence[tuple[int, int]] = ()) -> None:
-        """Load what ``step`` adds, if there is anything and it is not there, when memory ``behind`` is written."""
+        """Load the residual of ``step``, if it has one that is not there, once memory ``behind`` is written."""
         plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
         if plan.layer.residual and not block.holds and step.index not in self.reserved:
             region = self.required(self.results.allocate(result_bytes(tile, plan.layer, block.channels)), "result")
@@ -459,7 +460,7 @@ class ProgramScheduler:
             self.store_record(step.layer)
 
     def call(self, step: TileStep) -> None:
-        """Let the host core compute ``step`` when what it needs is done, and weights of later layers come meanwhile."""
+        """Let the host core compute ``step`` when its inputs are complete, while weights of later layers are loaded."""
         core = self.calls[step.layer]
         if any(self.touched.in_use(operand.address, operand.address + operand.span_bytes, write=operand is call.output)
                for call in core.calls for operand in call.operands):

@@ -263,7 +263,7 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
     accesses = [Access("activations", source.start, source.stop)]
     if weights:
         accesses += _weight_accesses(weights, machine, ninths=winograd)
-    # Read by the act behind it; but only the array can wait for them.
+    # The act behind reads the parameters; but only the array can wait for their load.
     accesses.append(Access("parameters", 8 * parameters.start, 8 * parameters.stop))
     if table:
         accesses.append(Access("table", table.start, table.stop))
@@ -280,7 +280,7 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
 
 
 def _part_offset(plan: LayerPlan, tile: Tile, block: WeightBlock) -> int:
-    """Return the bytes from a tile's input to what of it a part of the kernel meets first."""
+    """Return the bytes from the start of a tile's input to the first byte that a part of the kernel reads."""
     down, right = kernel_steps(plan, tile)
     if plan.splits_input:
         return right * block.columns.start
@@ -306,7 +306,7 @@ def _place(plan: LayerPlan, row: int) -> int:
 
 
 def _own_unit(plan: LayerPlan, tile: Tile, block: WeightBlock, use: UnitUse, source: Region) -> Iterator[Draft]:
-    """Yield what passes the pixels of a tile through the unit of the extension, in place."""
+    """Yield the command that passes the pixels of a tile through the unit of the extension, in place."""
     layer, most = plan.layer, (1 << 12) - 1
     if block.resumes or block.holds or block.first_group or plan.splits_input \
             or block.channels < layer.conv_shape[0]:
@@ -421,7 +421,7 @@ def normalise(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine,
 
 
 def _stage(layer: Layer, block: WeightBlock, machine: Machine) -> Iterator[Draft]:
-    """Yield what turns the stage of the machine's extension on or off, if it has one."""
+    """Yield the command that turns the stage of the machine's extension on or off, if it has one."""
     if layer.stage is not None:
         yield Draft("extension", "set_stage", {"enable": 1, "channel": block.first_channel,
                                                **layer.stage.stage.operands(layer.stage.settings)})

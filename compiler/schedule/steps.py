@@ -1,7 +1,7 @@
 """The steps of a network in order, and the buffer space that each of them needs.
 
-A step is one tile and one block of one layer: at most one mac command, one act and one store. What it needs is
-loaded once for all the steps in a row that need the same.
+A step is one tile and one block of one layer: at most one mac command, one act and one store. Consecutive steps that
+need the same data share one load.
 """
 
 from collections.abc import Iterator, Mapping
@@ -113,7 +113,7 @@ def steps_of(plans: Mapping[int, LayerPlan], layers: int) -> tuple[TileStep, ...
 def _in_turn(layer: int, blocks: int) -> Iterator[tuple[int, int, int]]:
     """Yield (layer, tile, block) of ``layer`` and the next one, which follows it a block behind.
 
-    So what a block reads has been stored while another was computed, and its place is free when the next but one comes.
+    So a block's input was stored while another block was computed, and its place is free for the next but one.
     """
     for turn in range(blocks + 1):
         if turn < blocks:

@@ -1,4 +1,4 @@
-"""The commands of a step of which weights leave int8: what is beyond is added, a few tiles at a time.
+"""The commands of a step some of whose weights are beyond int8: their rests are added, a few tiles at a time.
 
 The array holds the sums of as many tiles of one lane group as it has accumulators. So a lane group with such weights is
 computed in turns of so many: the products of its int8 weights are held, those of what is beyond are added, by a command
@@ -114,7 +114,7 @@ def _turns(drafts: Sequence[Draft], plan: LayerPlan, machine: Machine) -> Iterat
     least = plan.work.pool.kernel if plan.work.pool is not None and not plan.nest.winograd else (1, 1)
     columns = min(-(-width // least[1]) * least[1], machine.tiles // least[0])
     rows = max(1, machine.tiles // columns // least[0]) * least[0]
-    # What is less than a window at the end is not looked at.
+    # Pixels at the end that make no whole window are not computed.
     for y in range(0, height - height % least[0], rows):
         for x in range(0, width - width % least[1], columns):
             yield range(y, min(y + rows, height)), range(x, min(x + columns, width))

@@ -12,13 +12,13 @@ one complete; if the clock does not say so already, the earlier one signals and 
     load  <--res_free, mem_ready-----------------------------------------  store
     load  --res_ready----------------------------->  post
 
-Behind a fence everything before it is complete. What the host core computes itself must stand behind one, as far as it
-touches what the coprocessor has written or read.
+Behind a fence everything before it is complete. A call of the host core must stand behind one if it touches what the
+coprocessor has written or read.
 
 Waits come in the order of signals because both clocks and queues only move forward: the n-th wait meets the n-th
 signal. Two units signal ``act_ready``: what the store hands over comes behind all loads that the array has waited for,
-and no load behind it is let go before the array has taken it. Of loads that are *early* the array is told by a load of
-weights behind them, ``wgt_ready``: so they need not wait for what the store hands over.
+and no load behind it is let go before the array has taken it. An *early* load gives no ``act_ready``: the array learns
+of it by ``wgt_ready`` of a load of weights behind it, so it need not wait for what the store hands over.
 """
 
 from collections import deque
@@ -47,7 +47,7 @@ _SEMAPHORE = {
 """Semaphore by (queue that signals, queue that waits)."""
 
 _LATEST_FIRST = (_ACKNOWLEDGED, _STORE, _POST, _MAC, _COPIED, _LDA, _LDW, _RESIDUAL)
-"""Who is farthest down the pipeline knows most: asking it first saves asking the others."""
+"""Queues, the farthest down the pipeline first: it has waited for most, so waiting for it may cover the others."""
 
 _MEM_READY_WAITS = 3
 """Stores of a tensor that are waited for one by one, before one wait for all that are left."""
@@ -180,7 +180,7 @@ class Synchroniser:
         return needed
 
     def _told(self, copy: int) -> int | None:
-        """Return the first command of the array behind which it is known that ``copy`` is there, or one behind that.
+        """Return the first command of the array that has waited for ``copy``, or a later one.
 
         Padding below an image may lie beside rows that no layer reads any more, so that no wait for a reader covers it.
         """

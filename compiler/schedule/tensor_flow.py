@@ -1,7 +1,7 @@
 """Where the tensors of a network come from and go to, as far as layers can hand them over on chip.
 
 A tensor may have several readers. One that is a concatenation has several writers: each computes some of its channels,
-of all pixels. What lies in a tensor in any other way, as a phase of what is upsampled does, only memory has.
+of all pixels. Parts that lie in a tensor in any other way, as the phases of an upsampling, are in memory alone.
 """
 
 from collections.abc import Collection

@@ -70,7 +70,7 @@ class BlockImage:
 def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[bytes, dict[int, tuple[BlockImage, ...]]]:
     """Return the weight image and, by the layers' numbers, where their blocks lie: padded for `ldw`.
 
-    What is alike is there once.
+    Equal blocks are there once.
     """
     parts: list[bytes] = []
     known: dict[bytes, Span] = {}
@@ -162,8 +162,8 @@ def computed_spans(layer: Layer, images: Sequence[BlockImage], weights: int) -> 
 def _bias(plan: LayerPlan, machine: Machine) -> _Int32:
     """Return the bias of every channel, less what an array of inner products leaves in its sums.
 
-    Sums of windows have nothing of it, and neither have computed factors: of each run they use one byte. Neither have
-    lanes that see a channel each: of each pair they use one.
+    Sums of windows and computed factors leave nothing: they use one byte of each run. Lanes that see a channel each
+    leave nothing either: they use one byte of each pair.
     """
     layer = plan.layer
     bias = np.asarray(layer.bias, np.int32)

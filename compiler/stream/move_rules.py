@@ -85,7 +85,7 @@ def _transposed(stream: StreamGraph, node: onnx.NodeProto) -> int | None:
 
 
 _TRAILING = ("LayerNormalization", "RMSNormalization")
-"""What goes along an axis and all behind it."""
+"""Operators along an axis and all behind it."""
 
 
 def _along(stream: StreamGraph, node: onnx.NodeProto) -> int | None:

@@ -15,7 +15,7 @@ __all__ = ["StreamGraph"]
 
 @dataclass
 class StreamGraph:
-    """What is known of the window's graph, and what is written of the stream's.
+    """The window's graph as far as it is known, and the stream's as far as it is written.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ _REACH = 12
 """So many float32 values to each side are tried."""
 
 Addends = tuple[LevelNumbers, LevelNumbers, int]
-"""What the two operands are to be read as, and how many of 65,536 pairs then differ."""
+"""Level numbers by which to read the two operands, and how many of 65,536 pairs then differ."""
 
 
 @lru_cache(maxsize=256)

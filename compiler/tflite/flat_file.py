@@ -20,7 +20,7 @@ from tilewright.compiler.tflite.variables import INITIALISER, with_open_state
 __all__ = ["read_file"]
 
 _DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError, AttributeError, MemoryError, KeyError)
-"""What Python and NumPy raise at offsets, lengths and numbers that no table has."""
+"""Errors that Python and NumPy raise at offsets, lengths and numbers that no table has."""
 
 _MAX_TENSOR_BYTES = 2**30
 _MAX_RANK = 8

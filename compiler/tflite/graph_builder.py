@@ -28,7 +28,7 @@ FLOAT, INT64 = int(TensorProto.FLOAT), int(TensorProto.INT64)
 TITLES: dict[EngineName, str] = {
     "litert": "LiteRT's default session", "litert-reference": "LiteRT with its reference kernels",
     "tflm": "TensorFlow Lite Micro"}
-"""What messages call an engine."""
+"""Names of the engines in messages."""
 
 _OPSET, _IR_VERSION = 17, 8
 _LISTED = 6

@@ -1,7 +1,8 @@
 """Products whose sums TensorFlow Lite's kernels requantise by multipliers of 31 bits, in ONNX's operators of int64.
 
-The sums themselves are float32, of levels with a scale of 1, and exact below 2**24. What behind them is computed is
-one shift of magnitudes with a sign: `compiler.passes.recognise.sums.long_chain` reads it, and ONNX Runtime computes it.
+The sums themselves are float32, of levels with a scale of 1, and exact below 2**24. The nodes behind them shift their
+magnitudes once and give back the sign: ONNX Runtime computes them, and
+`compiler.passes.recognise.sums.long_chain` reads them.
 """
 
 from typing import Any
@@ -34,8 +35,8 @@ def multipliers_of(x: TfliteTensor, weights: TfliteTensor, y: TfliteTensor, *, d
 class LongProduct:
     """A Conv or Gemm of levels and constant weights, output channels first, and what its sums are multiplied by.
 
-    Sums are rounded ``twice`` or once. A channel whose bias leaves one level to all of its sums, as those do that
-    training has let die, has that level for its bias, and weights of 0.
+    Sums are rounded ``twice`` or once. A channel whose bias brings all of its sums to one level, as in channels
+    that training has left without use, gets that level as its bias, and weights of 0.
     """
 
     def __init__(self, x: TfliteTensor, weights: np.ndarray, bias: np.ndarray | None, real: np.ndarray, *,
@@ -57,7 +58,7 @@ class LongProduct:
         return np.asarray(flat.sum(axis=1) * max(ends.max - self.x.zero, self.x.zero - ends.min))
 
     def _settle(self, channel: int) -> None:
-        """Let a channel be its level, if all of its sums have one, beyond which an int8 is saturated from any zero."""
+        """Replace ``channel`` by its level, if all of its sums have one; beyond `_FAR` all levels saturate to one."""
         ends = self.bias[channel] + np.array([-1, 1]) * self._reach[channel]
         if np.abs(ends).max() >= 1 << 31:
             return

@@ -1,4 +1,4 @@
-"""What a .tflite file says, as values: tensors with their quantisation, operators with their options."""
+"""The content of a .tflite file as values: tensors with their quantisation, operators with their options."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

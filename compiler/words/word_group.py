@@ -1,4 +1,4 @@
-"""What layers of the datapath stand for a group of operators of the host core, and the ends of such a group."""
+"""Layers of the datapath in place of a group of operators of the host core, and the ends of such a group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

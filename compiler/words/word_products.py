@@ -27,7 +27,7 @@ PRODUCTS = ("Conv", "Gemm", "MatMul", "GlobalAveragePool", "AveragePool", "ConvT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Summation:
-    """What an operator sums up: weights of float32, (O, C / groups, height, width), or windows; biases of float32.
+    """Operands of a sum: weights of float32, (O, C / groups, height, width), or windows; biases of float32.
 
     ``levels``, int8, and ``factor``, float32 by channel, are the weights, once they are known.
     """

@@ -16,7 +16,7 @@ WORDS = ("int16", "uint16")
 """Types of 16 bits."""
 
 WORD_SHIFT = 32_768
-"""What a uint16 is more than the int16 that stands for it."""
+"""A uint16 less the int16 that stands for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

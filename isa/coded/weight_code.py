@@ -94,7 +94,7 @@ class WeightCode:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What a block is decoded to: ``data``, int8, and the least ``cycles`` that the decoder takes for it."""
+    """A decoded block: ``data``, int8, and the least ``cycles`` that the decoder takes for it."""
 
     data: _Int8
     cycles: int

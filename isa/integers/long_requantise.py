@@ -25,7 +25,7 @@ from tilewright.isa.numerics import clamp, wrap
 __all__ = ["LONG_BITS", "NUDGE_BITS", "channel_word", "long_levels", "long_requantise", "parameters_of_words"]
 
 LONG_BITS, NUDGE_BITS = 31, 30
-"""Of a multiplier, whose top bit is set, and by how much a 1 is shifted that is added before the second rounding."""
+"""Bits of a multiplier, whose top bit is set; the nudge before the second rounding is 1 shifted by NUDGE_BITS."""
 
 _MIDDLE, _LOW, _SHIFT_AT, _TOP_AT = 24, 32 - BIAS_BITS, 56, 56 + SHIFT_BITS
 _LARGEST_BIAS, _TOP = 1 << BIAS_BITS - 1, 1 << LONG_BITS - 1

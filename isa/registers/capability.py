@@ -1,4 +1,4 @@
-"""What a machine's registers say of it, and what of that a program for it relies on."""
+"""Facts that registers tell of a machine, and those among them that a program relies on."""
 
 from tilewright._version import __version__
 from tilewright.isa.command_port import PortRegister

@@ -74,7 +74,7 @@ class NormRefused(Error, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RowNorm:
-    """What the unit of rows needs for a normalisation.
+    """The numbers that the unit of rows needs for a normalisation.
 
     Attributes
     ----------

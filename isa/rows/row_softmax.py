@@ -49,7 +49,7 @@ def row_factor(mantissa: int, total: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class RowSoftmax:
-    """What the unit of rows needs for a softmax.
+    """The numbers that the unit of rows needs for a softmax.
 
     Attributes
     ----------

@@ -89,7 +89,7 @@ def _factors(totals: Int64, one: tuple[int, int]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True)
 class NormNumbers:
-    """What rows are normalised with, as the machine has it: see `isa.rows.row_norm.RowNorm`.
+    """The numbers by which rows are normalised, as the machine has them: see `isa.rows.row_norm.RowNorm`.
 
     Attributes
     ----------

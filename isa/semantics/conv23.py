@@ -15,10 +15,10 @@ An array that takes channels in pairs takes one more if they are odd, with kerne
 floor(eta / 4) of the kernels in each pixel's sum (`isa.semantics.inner_product`). Kernels of a lane group come pair by
 pair of channels, in a pair first those of the even outputs, then of the odd ones, each of both channels in turn.
 
-``run_by_channel`` is for layers of which lane l of a lane group sees channel l alone, so many as there are lanes. Of
-them kernel q = g * lanes per cluster + lane is that of the lane's channel, in any array. ``run_four_patches`` computes
-the same of blocks that begin with words at multiples of the lanes of a cluster: a step of its loops, over clusters
-(``kernel_x``) and lanes that take turns (``runs``), has the patches of four channels.
+``run_by_channel`` is for depthwise layers: lane l of a lane group sees only channel l, of as many channels as there are
+lanes. Kernel q = g * lanes per cluster + lane is then that of the lane's channel, in any array. ``run_four_patches``
+computes the same from blocks that begin with words at multiples of the lanes of a cluster: each step of its loops, over
+clusters (``kernel_x``) and over lanes that take turns (``runs``), has the patches of four channels.
 """
 
 from collections.abc import Callable
@@ -64,7 +64,7 @@ def convolve_winograd(state: CoprocessorState, memory: MemoryPort, variant: str,
 
 
 def _lane_channels(state: CoprocessorState, variant: str, operands: dict[str, int]) -> int:
-    """Return how many lanes of a lane group see a channel: all, or fewer of the only one, whose patches come in fours.
+    """Return how many lanes of a lane group see channels of their own: all, or fewer in the only group, by fours.
 
     Four channels of a block lie at one word of four memories of a bank where the block begins with a multiple of them.
     """
@@ -135,7 +135,7 @@ def kernel_weights(state: CoprocessorState, base: int, groups: int, channels: in
 
 
 def channel_kernels(state: CoprocessorState, base: int, groups: int, channels: int) -> Float32:
-    """Return kernels as `kernel_weights` does, of lanes that have one each, and zeros for the channels of others.
+    """Return kernels as `kernel_weights` does, where each lane has one, with zeros for the channels of other lanes.
 
     Those of a cluster lie one behind the other, as its lanes count through the lane groups.
     """

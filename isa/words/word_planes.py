@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 __all__ = ["LOWER_OFFSET", "WORD_ERROR", "planes_of", "requantise_words", "words_of"]
 
 LOWER_OFFSET = 128
-"""What is taken from a lower byte, so that it is int8."""
+"""The number subtracted from a lower byte, so that it is int8."""
 
 WORD_ERROR = 2.0**-6
 """Levels of a result of 16 bits, besides half a level of rounding."""

@@ -16,8 +16,8 @@ class Product(Component):
     """``product`` is ``a * b`` as they were two cycles ago; each bank of registers loads only where it is enabled.
 
     Timing is that of ECP5's MULT18X18D with input and output registers: for that family synthesis puts `ecp5_product`
-    (hardware/synthesis/ecp5_multipliers.v) in the place of this module. There no register holds or is reset:
-    ``product_enable`` must follow ``enable`` by a cycle, and ``product`` be taken in the next.
+    (hardware/synthesis/ecp5_multipliers.v) in the place of this module. Those registers load in every cycle and have no
+    reset: ``product_enable`` must follow ``enable`` by a cycle, and ``product`` is to be read in the cycle after that.
 
     Parameters
     ----------

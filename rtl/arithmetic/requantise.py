@@ -177,7 +177,7 @@ class Requantise(Component):
         super().__init__({"i": In(flow(request)), "o": Out(flow(result)), **bytes_of_sums, **shifts})
 
     def _begin(self, m: Module, held: tuple[str, ...]) -> Pipeline:
-        """Return a request's way, on which its members ride but for those that are ``held``."""
+        """Return the pipeline of a request, along which its members move, but for those ``held``, which stay."""
         request = self.i.payload
         rides = [name for name in request.shape().members if name not in held]
         pipe = Pipeline(m, self.i.valid, **{name: request[name] for name in rides})
@@ -244,14 +244,14 @@ class Requantise(Component):
         return value & (~pipe.integer).replicate(len(value)) if self.integers else value
 
     def _first_places(self, pipe: Pipeline) -> Value:
-        """Return what ``places`` begins with; of an integer its lowest bits stay, and are the shift."""
+        """Return the first ``places``; of a sum that is requantised in integers, the shift."""
         real = pipe.shift - (56 - self.bits)
         if not self.integers:
             return real
         return Mux(pipe.integer, Mux(self.long, pipe.shift[:SHIFT_BITS], self.shifts), real)[:len(real)].as_signed()
 
     def _scale_high(self, pipe: Pipeline) -> Value:
-        """Return the factor from bit 18 on: 6 bits of a mantissa, 13 of a long multiplier, none of another."""
+        """Return bits 18 and up of the factor: 6 of a mantissa, 13 of a long multiplier, none of a short one."""
         if not self.integers:
             return pipe.mantissa[18:]
         long = pipe.integer & self.long

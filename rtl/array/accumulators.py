@@ -41,7 +41,7 @@ class Accumulators(Component):
     """Add a slot's values to its tile's sums, in the cycle in which they come; finished sums can be read in the next.
 
     Finished sums lie `DEPTH` / ``tiles`` tile groups deep, in turn, and are read without delay. Sums wrap. With two
-    ``channels`` a tile has sums of either; ``second`` of the slot says of which.
+    ``channels`` a tile has sums of either; ``second`` of the slot says which.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ class Accumulators(Component):
     slot : type
         What goes with them; with two channels one that tells them apart.
     values : ArrayLayout
-        Of what is added to the sums of a tile.
+        Of the values that a slot adds, one to each sum of its tile.
     total : Shape
-        Of these.
+        Of a sum.
     channels : int
         1, or 2.
 

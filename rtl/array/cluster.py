@@ -20,9 +20,9 @@ __all__ = ["Cluster"]
 class Cluster(Component):
     """Lanes in a row, each one cycle behind the one before it, on one weight memory.
 
-    A step's first tile slots fetch the weights of lane 0, 1, 2 ..., one lane per cycle, and so does the step's
-    first slot pass from lane to lane: the weights that leave the one transform in a cycle are those of the
-    lane that takes new ones in that cycle. A slot's data must come ``fetch_to_slot`` cycles after its fetch. The lanes
+    A step's first tile slots fetch the weights of lane 0, 1, 2 ..., one lane per cycle. The step's first slot passes
+    from lane to lane at the same pace, so the weights that leave the transform in a cycle are those of the lane that
+    loads weights in that cycle. A slot's data must come ``fetch_to_slot`` cycles after its fetch. The lanes
     of arrays without transforms take the weights as they are. An `InnerLane`, or a `WinogradInnerLane`, is two lanes of
     the machine, and what is fetched at a time are two runs, or two kernels.
 
@@ -98,14 +98,14 @@ class Cluster(Component):
         return m
 
     def _take_own(self, m: Module, number: int, source: PureInterface, lane: Lane | WinogradInnerLane) -> None:
-        """Connect a lane to the one before it, or to a patch of its own, the second where patches are two."""
+        """Connect a lane to the one before it, or to a patch of its own: the ``odd`` one where channels go in pairs."""
         own = self.own[number - 1]
         m.d.comb += [lane.i.valid.eq(source.valid), lane.i.payload.eq(source.payload)]
         with m.If(own.valid):
             m.d.comb += (lane.i.payload.odd if self.machine.pairs_channels else lane.i.payload.v).eq(own.v)
 
     def _transform_pairs(self, m: Module, buffer: WeightBuffer) -> Value:
-        """Transform two kernels; of runs a lane wants the bytes of even and odd number apart, of both its channels."""
+        """Transform two kernels; of runs, give a lane the even bytes and the odd ones of both its channels."""
         fetched, dot, halves = buffer.o.payload.weights, buffer.o.payload.dot, []
         for number in range(len(fetched)):
             m.submodules[f"transform_{number}"] = transform = WeightTransform()

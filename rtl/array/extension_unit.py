@@ -51,7 +51,7 @@ class ExtensionUnit(Component):
     read : ``Out(flow(20))``
         Byte address of 16 bytes.
     data : ``In(ArrayLayout(signed(8), 16))``
-        They, ``read_latency`` cycles later.
+        Those bytes, ``read_latency`` cycles later.
     answers : ``Out(1)``
         High in that cycle.
     write : ``Out(stream.Signature(spare_write(machine)))``
@@ -127,7 +127,7 @@ class ExtensionUnit(Component):
     def _take(self, m: Module, registers: tuple[Signal, ...]) -> Value:
         """Take a command once the array is at rest and its semaphore there; return whether one has just ended or not.
 
-        A cycle passes behind the last write, so that whoever reads sees it.
+        A command begins some cycles after the last write of the one before, so that its reads see that write.
         """
         item_bytes, own, place, target, items, left = registers
         head = self.commands.payload

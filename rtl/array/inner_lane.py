@@ -28,9 +28,9 @@ def _run(slot: type[AnySlot]) -> Signature:
 class InnerLane(Component):
     """Multiply 16 activations by 16 weights of each of two channels; one tile slot, 32 MACs, per cycle.
 
-    The sums of channel n are those of the products with ``u[n]``, and xi of the activations and eta of the weights
-    besides (`isa.semantics.inner_product`), modulo 2**32. Slots, weights and sums come and go as in
-    `rtl.array.plain_lane.PlainLane`, but a slot's product is added ``LATENCY`` cycles after it has come: one more.
+    A sum of channel n is the dot product with ``u[n]``, plus xi of the activations and eta of the weights
+    (`isa.semantics.inner_product`), modulo 2**32. Slots, weights and sums come and go as in
+    `rtl.array.plain_lane.PlainLane`, but ``LATENCY``, from a slot to the addition of its product, is a cycle longer.
 
     Widths: a product of operands of -256..254 is at most 2**16, four of them 2**18, eight 2**19: 18, 20, 21 bits.
 
@@ -100,8 +100,8 @@ class InnerLane(Component):
 class RunXiLane(Component):
     """Sum the products of neighbouring activations of runs: xi of every tile; one tile slot per cycle.
 
-    It takes every slot that the first lane takes, and makes one sum of a tile where that makes two, with eight
-    multipliers of int8; its sums are finished a cycle before that lane's.
+    It takes every slot that the first lane takes. Of a tile it makes one sum, with eight multipliers of int8, where a
+    lane makes two. Its sums are finished a cycle before those of the first lane.
 
     Widths: a product is at most 2**14, four of them 2**16, eight 2**17: 16, 18, 19 bits.
 

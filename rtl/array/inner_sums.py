@@ -15,7 +15,8 @@ __all__ = ["RunSumsOut", "TileSumsOut"]
 class RunSumsOut(Component):
     """Subtract a tile's xi from ``post_lanes`` of its sums; every cycle, ``LATENCY`` cycles later.
 
-    What leaves is the dot product and eta, modulo 2**32: the bias is ``fold_run_eta`` of `isa.semantics.inner_product`.
+    What leaves is the dot product plus eta, modulo 2**32; the bias is less by eta (``fold_run_eta`` of
+    `isa.semantics.inner_product`).
 
     Parameters
     ----------
@@ -48,15 +49,15 @@ class RunSumsOut(Component):
 
 
 class TileSumsOut(Component):
-    """Make ``post_lanes`` sums of a pixel, or of output channels of a dot product, of those that lanes hold.
+    """Make ``post_lanes`` sums, of a pixel or of a dot product, from the sums that lanes hold.
 
     Every cycle, ``LATENCY`` cycles later. Lane l has the channels 2 l and 2 l + 1.
 
     conv23: what leaves is ``floor((Y - xi) / 4)`` of the pixel: the pixel and ``floor(eta / 4)``, modulo 2**32, as Y
     and xi are known modulo 2**34. The bias is ``fold_tile_eta`` of `isa.semantics.inner_product`, a word a pixel.
 
-    Dot products: both channels of a lane are in the sums of its first; what leaves is the dot product and eta: the bias
-    is ``fold_run_eta``.
+    Dot products: both channels of a lane are in the sums of its first. What leaves is the dot product plus eta; the
+    bias is ``fold_run_eta``.
 
     Parameters
     ----------
@@ -67,7 +68,8 @@ class TileSumsOut(Component):
     -------
     i : ``In(flow(...))``
         ``sums`` (of the lanes of ``post_lanes`` channels, one lane at least: of 2 channels 4 each), ``xi`` (4), signed
-        34 bits; ``winograd``; ``pixel`` (0 .. 3, for conv23); ``second`` (of a single channel: it is a lane's second).
+        34 bits; ``winograd``; ``pixel`` (0 .. 3, for conv23); ``second`` (of a single channel: it is a lane's
+        second).
     o : ``Out(flow(...))``
         ``values`` (``post_lanes`` signed 32-bit sums).
     """
@@ -90,7 +92,7 @@ class TileSumsOut(Component):
         pipe = Pipeline(m, self.i.valid, winograd=i.winograd)
 
         def chosen(first: Value, second: Value, of_pixels: Value) -> tuple[Value, Value]:
-            """Return what is subtracted from what: nothing from the pixel's sum, or the halves of a dot product."""
+            """Return minuend and subtrahend: a pixel's sum and 0, or the two halves of a dot product."""
             pixel = of_pixels.as_value().word_select(i.pixel, width).as_signed()
             return Mux(i.winograd, pixel, first), Mux(i.winograd, 0, second)
 

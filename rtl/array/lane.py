@@ -127,7 +127,7 @@ def slot_of(machine: Machine) -> type[AnySlot]:
 
 
 def sum_before(slot: AnySlot, kept: Value) -> Value:
-    """Return the sum to which a slot's product is added, of the one that is kept: none in a tile group's first step."""
+    """Return the sum to which a slot's product is added: the one ``kept``, or 0 in a tile group's first step."""
     if isinstance(slot, WordSlot | WordPairSlot):
         shifted = (kept << 8)[:len(kept)].as_signed()
         return Mux(slot.clear, 0, Mux(slot.shift, shifted, kept))
@@ -138,11 +138,11 @@ class Multipliers(Component):
     """Sixteen signed products with registers before and after: the place of the DSP blocks.
 
     ``products`` are ``a * b`` as they were two cycles ago; each bank of registers loads only where it is enabled.
-    ``a_held`` is the first operand's, from which a chain of lanes passes it on. Behaviour and timing are those of
-    ECP5's MULT18X18D with input and output registers, one per product, and without reset: for that family synthesis
-    puts hardware/synthesis/ecp5_multipliers.v in the place of this module, by its name and ports. There the data and
-    the products are not held: ``products_enable`` must follow ``a_enable`` by a cycle, and products be taken in the
-    next.
+    ``a_held`` is the register of the first operand, which a lane passes on to the next. Behaviour and timing are those
+    of ECP5's MULT18X18D with input and output registers, one per product, and without reset: for that family synthesis
+    puts hardware/synthesis/ecp5_multipliers.v in the place of this module, by its name and ports. There these
+    registers load in every cycle: ``products_enable`` must follow ``a_enable`` by a cycle, and the products are to
+    be read in the cycle after that.
     """
 
     LATENCY = 2

@@ -29,9 +29,9 @@ __all__ = ["MacState", "MacUnit", "sums_request_signature", "sums_response_signa
 
 
 def sums_request_signature(machine: Machine) -> Signature:
-    """Return the request for the sums of ``post_lanes`` lanes: of a pixel of a tile, or with a dot product of a tile.
+    """Return the request for the sums of ``post_lanes`` lanes: of a pixel of a tile, or of a tile's dot product.
 
-    Without transforms an array has dot products alone, and takes no heed of ``pixel`` and ``winograd``.
+    An array without transforms has dot products alone, and ignores ``pixel`` and ``winograd``.
 
     Slice s holds lanes s * post_lanes and up; lanes count through the clusters.
     """
@@ -52,8 +52,8 @@ def sums_response_signature(machine: Machine) -> Signature:
 class MacUnit(Component):
     """Take `conv23`, `conv` and `pool.sum` commands; keep finished sums until post-processing has read them.
 
-    One tile slot per cycle, as `Sequencer` says: 16 multiplications in every lane. Nothing behind the issue of a
-    slot ever waits; up to ``DEPTH // tiles`` tile groups of finished sums are kept.
+    One tile slot per cycle, as `Sequencer` says: 16 multiplications in every lane. A slot that has been issued never
+    waits; up to ``DEPTH // tiles`` tile groups of finished sums are kept.
 
     With ``drain_steady`` a group's last step begins before there is room for its sums. Groups of s slots have t <= s
     tiles; of n tiles that a command has in a lane group all groups but the last are full. They are issued s cycles
@@ -62,9 +62,10 @@ class MacUnit(Component):
     ``drain_begins``. Sums of group n + DEPTH / tiles are written L = latency - 2 cycles behind their slots at the
     earliest, where those of group n were. Those have been read by then: a test goes through all sizes.
 
-    An array of inner products makes xi of every tile beside its clusters, and subtracts it from the sums as they leave;
-    in them is eta of the weights (`isa.semantics.inner_product`). With transforms it takes channels in pairs
-    (`PatchPairs`), and a command of conv23 an even number of them; its sums come a step later.
+    An array of inner products computes xi of every tile beside its clusters, and subtracts it from the sums as they
+    leave; eta of the weights stays in them, and biases are less by it (`isa.semantics.inner_product`). With transforms
+    it takes channels in pairs (`PatchPairs`), and a command of conv23 an even number of them; its sums come a step
+    later.
 
     From the issue of a tile group's last slot it takes ``latency + fetch_slots`` cycles until ``sums_available``: each
     lane is one cycle behind the one before.
@@ -241,7 +242,7 @@ class MacUnit(Component):
         ]
 
     def _own_patches(self, m: Module, arrived: Value, patch: View) -> OwnPatches | None:
-        """Return what gives the lanes behind the first patches of their own, on a machine that has it."""
+        """Return the component that gives every lane but the first a patch of its own; None on other machines."""
         if not self.machine.takes_four_patches:
             return None
         m.submodules.own_patches = own = OwnPatches(self.machine)
@@ -320,7 +321,7 @@ class MacUnit(Component):
         return [out.o.payload.values[lane] for lane in range(self.machine.post_lanes)]
 
     def _combine(self, pipe: Pipeline, chosen: View) -> list[ValueLike]:
-        """Append the stages that make one sum, of a pixel or a dot product, of a tile's four; return it by lane."""
+        """Append the stages that combine a tile's four sums to that of a pixel or a dot product; return it by lane."""
         every = range(self.machine.post_lanes)
         sums = [[chosen[lane][pixel] for pixel in range(4)] for lane in every]
         # A pixel is one sum; a dot product is y[0] - y[1] - y[2] + y[3] (see InverseTransform).

@@ -1,4 +1,4 @@
-"""Patches of their own for the lanes behind the first of each cluster, where four come from the buffer at once."""
+"""Patches for all lanes of a cluster but the first, on machines whose buffer delivers four patches at once."""
 
 from amaranth import Cat, Module, Signal
 from amaranth.lib.data import ArrayLayout, StructLayout
@@ -13,7 +13,7 @@ __all__ = ["OwnPatches", "own_layout"]
 
 
 def own_layout(machine: Machine) -> ArrayLayout:
-    """Return the transformed patches of the lanes behind the first: whether a lane has one, and its 16 values.
+    """Return the layout of the transformed patches of all lanes but the first: whether a lane has one, its 16 values.
 
     Each comes with the slot of its lane.
     """
@@ -21,9 +21,9 @@ def own_layout(machine: Machine) -> ArrayLayout:
 
 
 class OwnPatches(Component):
-    """Transform the other patches of a slot, each as many cycles later as its lane is behind the first.
+    """Transform the patches of a slot but the first; each leaves as many cycles later as its lane is behind the first.
 
-    They wait before the transform, where they are narrower. What does not come stays as it was.
+    A patch waits before its transform, where it has fewer bits. The values of a lane stay until its next patch comes.
 
     Parameters
     ----------

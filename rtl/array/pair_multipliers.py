@@ -1,4 +1,4 @@
-"""The multipliers of the inner product of 1968: each takes two activations and two weights, and replaces two.
+"""The multipliers of the inner product of 1968: each takes two activations and two weights, and does the work of two.
 
     (even + weight_odd) (odd + weight_even)  =  even weight_even + odd weight_odd  +  even odd + weight_even weight_odd
 
@@ -119,7 +119,7 @@ class PairMultipliers(Component):
 
 
 class PairProducts(Component):
-    """Products ``even * odd``, two cycles later: what xi is the sum of.
+    """Products ``even * odd``, two cycles later; xi is their sum.
 
     Parameters
     ----------

@@ -22,9 +22,9 @@ class PatchPairs(Component):
     again, for the second ones, while the patch of the next even channel arrives and is kept. So every cycle has a pair
     for 16 multipliers of a lane, from one patch a cycle. Of a run the bytes leave in pairs, twice: `WinogradInnerLane`.
 
-    Where each lane has a patch of its own, a slot's pair are zeros and what arrives (``four``).
+    With ``four``, where each lane has a patch of its own, a slot's pair are zeros and the patch that arrives.
 
-    What leaves follows what comes by ``LATENCY`` cycles, and stays as it is in a slot without a product.
+    The output follows the input by ``LATENCY`` cycles; it keeps its values in a slot without a product.
 
     Parameters
     ----------

@@ -56,10 +56,10 @@ class TileGroup(Struct):
 
 
 class LoopCounter:
-    """A loop that counts its turns down; that a turn is the last is known from a register.
+    """A loop that counts its turns down, with a register that says whether the turn is the last.
 
-    So a nest of loops costs one gate per level and no comparison. ``once`` tells that it has one turn alone, so that it
-    is in its last when it begins again.
+    So a nest of loops costs one gate per level and no comparison. ``once``: the loop has a single turn, which is the
+    last whenever the loop begins.
     """
 
     def __init__(self, name: str, width: int) -> None:

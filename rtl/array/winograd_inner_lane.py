@@ -41,7 +41,8 @@ _VALUES = ArrayLayout(TILE.data, TILE.pairs)
 def pairs_of(slot: type[AnySlot]) -> Signature:
     """Return a slot with its two transformed patches, or with the pairs of its run twice.
 
-    Not side by side: Amaranth would make one port of two where they go to the multipliers, which synthesis exchanges.
+    ``slot`` stands between the two: side by side, Amaranth would join them to one port of the multipliers, and
+    synthesis replaces that module by one with the two ports.
     """
     return flow(StructLayout({"even": _VALUES, "slot": slot, "odd": _VALUES}))
 
@@ -95,8 +96,8 @@ class WinogradInnerLane(Component):
 
     A cycle's 16 products are 72 MACs of conv23 (two channels of four pixels) or 32 of a run (two output channels):
     4.5 or 2 for each multiplier. The four sums of a tile and output channel are, modulo 2**34, Aᵀ M A of all its
-    products, in which are four times the pixel, xi, and eta (`isa.semantics.inner_product`). Of a dot product those
-    of the first channel are both channels', as of `PairInverseTransform`.
+    products, in which are four times the pixel, xi, and eta (`isa.semantics.inner_product`). Of a dot product the
+    first channel's sums hold both channels: `PairInverseTransform`.
 
     Data and slots go from lane to lane with a delay of one cycle (``o``). In the slot marked ``load`` the lane takes
     the weights that then stand at ``u`` and keeps them until the next. A slot's product is added ``LATENCY`` cycles
@@ -160,8 +161,8 @@ class WinogradInnerLane(Component):
 class TileXiLane(Component):
     """Sum the products of two channels' transformed values, or of a run's pairs: xi of every tile.
 
-    One tile slot per cycle, those of the lanes' first output channels, which have the same xi as the second's; its sums
-    are finished a cycle before those of the first lane. Of a dot product both halves of the sums are the same xi.
+    One tile slot per cycle, in the slots of the lanes' first output channels; the second ones have the same xi. Its
+    sums are finished a cycle before those of the first lane. Of a dot product both halves of the sums are the same xi.
 
     Parameters
     ----------
@@ -213,7 +214,7 @@ def _transform_and_accumulate(m: Module, lane: WinogradInnerLane | TileXiLane,
     """Bring the products to the tile's sums, which leave through the lane's members."""
     m.submodules.inverse = inverse = PairInverseTransform(
         multipliers.products.shape().elem_shape, pixel)
-    # Of one channel nobody asks which: a pair's slot begins as any other's.
+    # With one channel `second` is not needed, and a PairSlot begins with the members of a Slot.
     slot = Slot if channels == 1 and lane.slot is PairSlot else lane.slot
     m.submodules.sums = accumulators = Accumulators(lane.tiles, slot, ArrayLayout(pixel, 4), WIDE_SUM, channels)
     multiplied = multipliers.LATENCY

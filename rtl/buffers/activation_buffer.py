@@ -48,7 +48,7 @@ def read_request(machine: Machine, meta_shape: ShapeLike) -> StructLayout:
     for a run, ``right`` is 1, and its bytes 8..15 are read ``below`` words further on. ``half_x``, ``half_y``: the
     patch starts at column, row 2 of its block. ``reuse``: the patch's left half is the right half of the patch before.
     Without ``present`` nothing is read, and only ``meta`` passes. ``four``: as of `FourPatchBuffer`. A plain array,
-    which reads no patches, knows but ``rotation``, ``word``, and ``below`` where there are paired rows.
+    which reads no patches, has only ``rotation``, ``word``, and ``below`` where there are paired rows.
     """
     bits = (machine.activation_bytes // BANKS).bit_length() - 1
     if not machine.winograd:
@@ -205,7 +205,7 @@ class ActivationBuffer(Component):
         return [Mux(drops[b], Mux(wraps[b], across, under), Mux(wraps[b], beside, here)) for b in range(BANKS)]
 
     def _read_runs(self, m: Module, pipe: Pipeline, banks: Sequence[Memory]) -> None:
-        """Put out runs, or halves of two: what there is to read without patches, in as many stages."""
+        """Put out runs, or halves of two runs: all that an array without patches reads."""
         request = self.i.payload
         size, paired = len(request.word), self.machine.paired_rows
         words = {"here": request.word, "beside": (request.word + 1)[:size]}
@@ -213,7 +213,7 @@ class ActivationBuffer(Component):
             words |= {"under": (request.word + request.below)[:size],
                       "across": (request.word + request.below + 1)[:size]}
         pipe.step(**words)
-        # What is read of the pipeline is named outside of conditions: its registers are added where it is named.
+        # The pipeline's values are named outside of conditions, since naming one adds its registers at that place.
         read, rotation, here, beside = pipe.valid & pipe.present, pipe.rotation, pipe.here, pipe.beside
         under, across = (pipe.under, pipe.across) if paired else (here, beside)
         addresses = [Signal(size, name=f"address_{b}", reset_less=True) for b in range(BANKS)]
@@ -257,7 +257,7 @@ class ActivationBuffer(Component):
                         Mux(reuse, patch[4 * y + x + 2], here) if x < 2 else here)
 
     def _write(self, m: Module) -> list[BankWrite]:
-        """Register the write, which comes late, then each bank's byte, which is to be written then."""
+        """Register the write, which comes late in its cycle; a cycle later register each bank's byte."""
         write = Signal(StructLayout({name: member.shape for name, member in self.write.signature.members.items()
                                      if name != "valid"}), name="write_held", reset_less=True)
         valid = Signal(name="write_valid")
@@ -288,7 +288,7 @@ class ActivationBuffer(Component):
         return found
 
     def _write_spare(self, m: Module, b: int, bank: tuple[Signal, Signal, Signal]) -> Value:
-        """Let the spare writer have bank ``b`` where it may; return whether it wants it."""
+        """Give bank ``b`` to the spare writer while its write is accepted; return whether that write needs the bank."""
         enable, address, value = bank
         spare, place, wants = self.spare.payload, Signal(4, name=f"spare_place_{b}"), Signal(name=f"spare_wants_{b}")
         m.d.comb += [place.eq(b - spare.address[:4]), wants.eq(self.spare.valid & (place < spare.count))]
@@ -302,7 +302,7 @@ class ActivationBuffer(Component):
 
 
 def rotate(m: Module, raw: Value, rotation: Value, levels: Iterable[int] = range(4)) -> Value:
-    """Return the bytes of ``raw`` from number ``rotation`` on, around the end, by those bits that are ``levels``."""
+    """Return ``raw`` rotated so that byte ``rotation`` comes first; only the bits ``levels`` of ``rotation`` count."""
     for level in levels:
         shift = 8 << level
         turned = Signal(len(raw), name=f"turned_{level}")

@@ -1,9 +1,9 @@
 """The activation buffer of a machine whose lanes take a patch each: four memories a bank, all read at once.
 
-Layouts and single reads are those of `ActivationBuffer`. Two bits of a bank's word choose one of its four memories: in
-blocks that begin at multiples of ``block_unit`` words these tell four channels apart, which lie at one word of their
-memories. Each channel's patch is turned by its number, and so is the choice among the four blocks around its
-corner; of the number of the first channel two bits are zero, and each next one adds a constant.
+Layouts and single reads are those of `ActivationBuffer`. Two bits of a word's number choose one of the four memories of
+its bank. Blocks begin at multiples of ``block_unit`` words, so these bits tell four channels apart, which lie at the
+same word of their memories. The number of a channel rotates its patch, and the choice among the four blocks around the
+patch's corner. In the number of the first channel these two bits are zero, so each further one adds a constant.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,8 @@ def activation_buffer(machine: Machine, meta_shape: ShapeLike) -> ActivationBuff
 class FourPatchBuffer(ActivationBuffer):
     """One read and one write per cycle; a read with ``four`` has ``others``, the patches of the next three channels.
 
-    Those are ``lanes_per_fetch`` apart, and bits of the first's number between are zero. ``reuse`` excludes it.
+    Those are ``lanes_per_fetch`` apart, and the bits of the first's number that tell them apart are zero. No read has
+    both ``four`` and ``reuse``.
     """
 
     def __init__(self, machine: Machine, meta_shape: ShapeLike) -> None:
@@ -46,7 +47,7 @@ class FourPatchBuffer(ActivationBuffer):
         pipe = Pipeline(m, self.i.valid, **{name: request[name] for name in request.shape().members})
         raw = self._read_parts(m, pipe, banks, self._awake(m))
         four, valid = pipe.four, pipe.valid & pipe.present
-        # What was not read of a single one is zero.
+        # Of a single read only one memory of a bank is read; the others give zero.
         single = raw[0] | Mux(four, 0, raw[1] | raw[2] | raw[3])
         rotated = [Signal(8 * BANKS, name=f"rotated_{part}", reset_less=True) for part in range(PATCHES)]
         turned = [rotate(m, single, pipe.rotation),

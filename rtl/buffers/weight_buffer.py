@@ -16,15 +16,15 @@ __all__ = ["WeightBuffer", "fetch_layout", "weight_write_signature", "written_by
 def fetch_layout(machine: Machine) -> StructLayout:
     """Return the layout of a request for weights.
 
-    ``pointer`` counts 128-bit words, with ``winograd`` 3x3 kernels; ``lane`` is the lane's number in its cluster. Of
-    an array of inner products ``pointer`` counts pairs of words, and ``lane`` pairs of lanes; with ``winograd``
-    it counts pairs of kernels, which are words.
-    ``fresh``: the kernel does not follow the one fetched before. ``pool``: a one for byte ``l`` of lane ``l`` of the
-    array, and zeros, whatever the memory holds; of more than 16 lanes, those whose byte lies in run ``part`` of
-    ``machine.lane_runs``. Without transforms an array knows neither ``fresh`` nor ``winograd``. ``by_channel``: all
-    weights are zero but those of the fetch whose ``turn`` it is, counted through the clusters; of two kernels, of which
-    each is another lane's, those of the ``second``, or of the first. ``four``: each lane of the cluster whose turn it
-    is has its own; of two kernels that of the ``second``, or the first, for the second of two patches.
+    ``pointer`` counts 128-bit words, with ``winograd`` 3x3 kernels; ``lane`` is the lane's number in its cluster. Of an
+    array of inner products ``pointer`` counts pairs of words, and ``lane`` pairs of lanes; with ``winograd`` it counts
+    pairs of kernels, which are words. ``fresh``: the kernel is not the successor of the one fetched before. ``pool``: a
+    one for byte ``l`` of lane ``l`` of the array, and zeros, whatever the memory holds; of more than 16 lanes, those
+    whose byte lies in run ``part`` of ``machine.lane_runs``. Without transforms an array knows neither ``fresh`` nor
+    ``winograd``. ``by_channel``: all weights are zero but those of the fetch number ``turn``, counted through the
+    clusters; where a fetch is two kernels, one a lane, ``second`` says which of them counts. ``four``: each lane of the
+    cluster whose turn it is has its own kernel, of two the ``second`` or the first, and multiplies the second of two
+    patches with it.
     """
     kernels = {"fresh": 1, "winograd": 1} if machine.winograd else {}
     parts = {"part": range(machine.lane_runs)} if machine.lane_runs > 1 else {}
@@ -208,7 +208,7 @@ class WeightBuffer(Component):
                 m.d.sync += weights.eq(runs)
 
     def _uses(self, *halves: tuple[str, Value], fresh: Value) -> dict[str, Value]:
-        """Return by name whether the memories of two ``halves`` and of ninth weights are read, and what counts of it.
+        """Return by name whether the memories of two ``halves`` and of ninth weights are read, and which kernels count.
 
         By channel a word of ninth weights is read for each kernel, and nothing where it is not this cluster's turn.
         """
@@ -226,7 +226,7 @@ class WeightBuffer(Component):
                 "use_ninth": fetch.winograd & mine & (fetch.by_channel | fresh), **counts}
 
     def _of_turn(self, pipe: Pipeline, weights: Value, number: int = 0) -> Value:
-        """Return ``weights`` of kernel ``number``, or zeros where they are by channel and it is another's turn."""
+        """Return ``weights`` of kernel ``number``, or zeros where it does not count: `_uses`."""
         return Mux(getattr(pipe, f"counts_{number}"), weights, 0) if self.machine.takes_channel_kernels else weights
 
     def _ninths(self, m: Module) -> Memory:

@@ -27,7 +27,7 @@ class ClockCrossing(wiring.Component):
 
     *Order.* Channels keep theirs, and no word of a write is offered before its address, as the master does it.
 
-    *Reset.* ``rst`` resets both sides: that of the bus at once, until two edges of its clock after the end.
+    *Reset.* ``rst`` resets both sides: that of the bus at once, and until two edges of its clock after ``rst`` falls.
 
     Parameters
     ----------

@@ -40,9 +40,9 @@ class WishboneBridge(wiring.Component):
     """Bursts of an AXI4 master as single words on Wishbone, one word per cycle, answers in order.
 
     *Rate.* A word per cycle is asked for as long as the slave does not stall and answers within ``OUTSTANDING - 3``
-    cycles; reads and writes share it. The bus keeps to one burst until that has been asked for, or has nothing to
-    offer while the other direction has; then the other direction, if it waits, has its turn. So neither starves, and
-    neither waits for the other for ever.
+    cycles; reads and writes share it. The bridge stays with a burst until all of its words have been asked for, or
+    until it has no word to offer while the other direction has one; then the other direction has its turn. So neither
+    starves, and neither waits for the other for ever.
 
     *Latency.* The first word of a burst is asked for in the cycle after its address; an answer reaches R or B two
     cycles after ``ack``.

@@ -15,7 +15,7 @@ __all__ = ["Eraser"]
 class Eraser(wiring.Component):
     """Send `isa.erasure.erasing_commands`, and wait until the load unit has carried them out.
 
-    The load unit, which has ``erases``, then makes up zeros instead of reading memory, whatever the command.
+    Meanwhile ``erases`` of the load unit is high: whatever the command, it writes zeros instead of reading memory.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Eraser(wiring.Component):
     Members
     -------
     erase : ``In(1)``
-        Begin and go on; low: forget where it was.
+        High: erase, and go on; low: the next erasure begins with the first command.
     busy : ``In(1)``
         The load unit's.
     commands : ``Out(stream.Signature(Command))``

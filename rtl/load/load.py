@@ -2,7 +2,7 @@
 
 The *front* turns commands into requests for bus words and, for each, a segment that says where its bytes go; it
 runs ahead of the data by as many segments as the queue holds. The *back*, a `RowWriter`, turns segments and data
-into writes. Semaphores are waited for in the front and signalled by the back.
+into writes. The front waits for semaphores, the back signals them.
 """
 
 from amaranth import Cat, Const, Module, Mux, ResetInserter, Signal, Value

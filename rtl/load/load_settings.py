@@ -1,4 +1,4 @@
-"""What the set variants of `lda` and `ldw` hold until the next of their kind: the form of a row, steps, padding."""
+"""Settings of `lda` and `ldw`, each kept until the next of its kind: the form of a row, steps, padding."""
 
 from amaranth import Module, Mux, Signal, Value
 
@@ -10,7 +10,7 @@ __all__ = ["LoadSettings"]
 class LoadSettings:
     """Registers that commands set, one command in a cycle.
 
-    The bytes of padding are there two cycles later: when the command behind has its first step, at the earliest.
+    The bytes of padding are there two cycles later, in time for the earliest first step of the next command.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class LoadSettings:
         self.coded_words = Signal(16, init=1)
 
     def keep(self, m: Module, command: Command, takes: Value) -> None:
-        """Carry out ``command``, if it ``takes`` one and it sets something."""
+        """Set the registers that ``command`` sets, in a cycle in which the unit ``takes`` it."""
         layout_set = takes & is_command(command, "lda", "set_layout")
         step, padding = views(command, "lda", "set_layout")
         self._multiply(m, layout_set, "left", padding.left, padding.channels, self.left_bytes)

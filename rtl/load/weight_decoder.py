@@ -1,8 +1,9 @@
 """The decoder of weights: bus words of `isa.coded.weight_code` in, the weights of a step out in each cycle.
 
-Every lane holds two bus words of its nibbles, and where the first nibble lies that has not been used. What is asked
-for next follows from what is held alone, so the order of the words depends on no delay. In the cycle in which a step
-*goes*, its lanes hold all that it takes; the word that is taken meanwhile is asked for by the step behind it.
+Every lane holds two bus words of its nibbles, and where the first nibble lies that has not been used. Which lane asks
+for the next word follows from what lanes hold alone, so the order of the words depends on no delay. In the cycle in
+which a step *goes*, its lanes hold all that it takes; the word that is taken meanwhile is asked for by the step behind
+it.
 """
 
 from amaranth import Array, Cat, Const, Module, Mux, ShapeLike, Signal, Value
@@ -71,8 +72,8 @@ class _Lane:
 class WeightDecoder(wiring.Component):
     """Decode one block after the other; a step leaves two cycles after the words of all it takes have come.
 
-    A word is taken in every cycle in which one is asked for and there. Words that a block has beyond those asked for
-    are taken and dropped; for those that it lacks there are zeros.
+    A word is taken in every cycle in which one is asked for and there. Words of a block that no lane asks for
+    are taken and dropped; missing ones count as zeros.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ def counts_zero(command: Command, machine: Machine) -> Value:
 
 
 def _row_is_long(command: Command, mnemonic: str, variant: str, least: int) -> Value:
-    """Return a value that is high if the places of a bit of both counts add up to ``least`` or more."""
+    """Return a value that is high if set bits of both counts have places that add up to ``least`` or more."""
     row = views(command, mnemonic, variant)[0]
     return Cat(bit & row.chunk_bytes[max(least - place, 0):].any() for place, bit in enumerate(row.chunks)).any()
 
@@ -66,9 +66,9 @@ def _row_is_long(command: Command, mnemonic: str, variant: str, least: int) -> V
 class Dispatcher(wiring.Component):
     """Sort commands into one queue per unit; the fence is taken when nothing is left to do.
 
-    One command per cycle while the queues have room; a full queue holds up everything behind it. Commands
-    must be legal ones, as adapters see to: others go to any unit, or nowhere. The fence is taken ``QUIET_CYCLES``
-    cycles after the last sign of life, because a command shows nowhere between its queue and its unit's ``busy``. An
+    One command per cycle while the queues have room; a full queue holds up everything behind it. Adapters
+    pass only legal commands: others would go to any unit, or nowhere. The fence is taken ``QUIET_CYCLES`` cycles after
+    the last activity, because it takes a command some cycles from its queue to its unit's ``busy``. An
     abort, that is a fence with ``abort``, waits for nothing, nor does one with ``notify``.
 
     Parameters
@@ -104,7 +104,7 @@ class Dispatcher(wiring.Component):
 
     QUIET_CYCLES = 4
     FENCE_CYCLES = QUIET_CYCLES + 1
-    """From the last sign of life to the end of the fence, with the cycle in which it is taken."""
+    """Cycles from the last activity to the end of the fence, with the one in which it is taken."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine

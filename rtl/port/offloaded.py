@@ -12,7 +12,7 @@ __all__ = ["Offloaded", "aborts", "erases", "notifies"]
 
 
 class Offloaded:
-    """What an instruction word on offer is, as signals that follow it within the cycle.
+    """An instruction word on offer, decoded: signals that follow it within the cycle.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ _OPERANDS = 0b11
 
 
 class _Instruction(data.Struct):
-    """One that is issued, in the table: whose it is, and what is known of it.
+    """An issued instruction in the table: its id and command, and what is known of it.
 
     ``known`` says that its operands are there, ``committed`` and ``dead`` what the core has decided, ``void`` that an
     abort has overtaken it, or that it is one that has been told: it still has a result.
@@ -47,7 +47,7 @@ _Answer = data.StructLayout({"id": ID_WIDTH, "rd": 5, "code": 4})
 
 @dataclass(frozen=True)
 class _Decision:
-    """What the commit interface says in this cycle, of an instruction ``rank`` ids behind the oldest undecided one."""
+    """The commit interface's decision of this cycle, on an instruction ``rank`` ids behind the oldest undecided one."""
 
     commits: Value
     kills: Value
@@ -70,8 +70,8 @@ class SplitXifAdapter(wiring.Component):
 
     *Decisions.* A commit holds for its instruction and all before it, a kill for its instruction and all behind. Both
     may be of an instruction that is still on offer, as those of CVA6 and CV32E40PX are. Ids need not follow each other;
-    they are compared by their distance from the oldest in flight. An id that is none of ours decides by its place among
-    these; before them is what lies less than half of all ids before the oldest.
+    they are compared by their distance from the oldest in flight. An id that is not in the table
+    decides by its place among those that are; less than half of all ids before the oldest it lies before them.
 
     *Harts.* Instructions of one hart at a time are under way, since there is one state: another hart's wait at issue.
 
@@ -298,7 +298,7 @@ class SplitXifAdapter(wiring.Component):
         return leaves
 
     def _move(self, m: Module, after: list[data.View], leaves: Value, issued: Signal, issue: Value) -> None:
-        """Close up the table, and put what is issued behind the rest."""
+        """Close gaps of the table, and append the instruction that is issued."""
         last = Signal(range(self.SLOTS + 1))
         m.d.comb += last.eq(self._level - leaves)
         m.d.sync += self._level.eq(last + issue)

@@ -34,8 +34,8 @@ class AxisCursor:
 
     ``left`` counts the windows after the place's, ``more`` says that there are some: after the last one the place
     stays in it.  With ``seek`` the next place is that of the same pixel, one window on if there is one.
-    ``here`` and ``behind`` say ahead of time that this pixel, the next one lie in a window that follows: so a step only
-    chooses between numbers that were made beside each other.
+    ``here`` and ``behind``, known a step ahead, say that this pixel, and the next one, lie in a window that follows: so
+    a step only chooses between numbers that were made beside each other.
     """
 
     def __init__(self, m: Module, name: str, address_width: int, index_width: int, step: Value) -> None:

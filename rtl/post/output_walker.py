@@ -268,7 +268,7 @@ class OutputWalker(Component):
 
     @property
     def wide_kinds(self) -> tuple[list[Value], list[Value]]:
-        """Whether the results of the next run, and of the last, are words of 16 bits; nothing where none are."""
+        """Whether results of the next run, and of the last, are words of 16 bits; empty lists without words."""
         return ([self.run_wide], [self.wide]) if self.machine.wide_words else ([], [])
 
     @property

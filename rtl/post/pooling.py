@@ -34,9 +34,9 @@ def step_layout(machine: Machine) -> StructLayout:
 def slot_layout(machine: Machine) -> StructLayout:
     """Return the layout of the data that follow a step down the pipeline.
 
-    ``address`` and ``count``: the bytes it is about; ``read``: what they hold is wanted; ``merge``: their maximum
-    with the value is; ``write``: the outcome is stored.  ``residual`` and ``signals`` are left to the user. What the
-    machine cannot ask for has no flag: without pooling every outcome is stored.
+    ``address`` and ``count``: bytes of the result buffer; ``read``: they are read; ``merge``: the outcome is the
+    maximum of them and the value; ``write``: the outcome is stored.  ``residual`` and ``signals`` are the user's. There
+    is no flag for what the machine always or never does: without pooling every outcome is stored.
     """
     pooling, residual = machine.max_pooling, machine.residual_adder
     return StructLayout({
@@ -266,7 +266,7 @@ class MaxPoolUnit(Component):
             hit = same[self.LATENCY - stage]
             picked, found = Mux(hit, outcome.as_value(), next_picked.as_value()), hit | next_found
 
-        # Where the slot just before is the one, what was read may be from before a window's first pixel.
+        # Where the slot just before writes these bytes, the read may be older than a window's first pixel.
         merge = stages[self.VALUE][1].merge & ~same[1]
         older = Mux(found, picked, self.old.as_value())
         best = Signal(self.value.shape(), reset_less=True)

@@ -25,11 +25,11 @@ def _nothing() -> Value:
 
 @dataclass(slots=True)
 class Arrived:
-    """What is known of sums as they arrive: the number of values, and whether these are bytes of whole sums.
+    """Facts about sums as they arrive: the number of values, and whether these are bytes of whole sums.
 
     A cycle later ``part`` tells which quarter of the bytes it is, and ``takes`` again whether these are meant.
     ``rows`` are results of the unit of rows, if the machine has one: they take the place of sums. ``lower``: of words
-    of 16 bits the lower byte is to leave. ``wide``, once all before is gone: results are such words.
+    of 16 bits the lower byte leaves. ``wide``: results are such words, from when all before them have left.
     """
 
     count: Value = field(default_factory=_nothing)
@@ -91,9 +91,9 @@ def _byte_of(word: Value, wide: Value, lower: Value) -> Value:
 
 def _sum_of(response: PureInterface, parameters: ParameterBuffer, arrived: Arrived,
             lane: int) -> tuple[Value, ...]:
-    """Return whether a sum comes, a lane's, and its bias, mantissa and shift: of the array, or of rows."""
+    """Return whether a sum comes, of the array or of rows, a lane's sum, and its bias, mantissa and shift."""
     channel, rows = parameters.data[lane], arrived.rows
-    # A byte may be that of another channel than the unit's, which there may not be: its scale is 1.
+    # A byte may be another channel's than the requantiser's, which may not exist: its scale is 1.
     own = (response.valid, response.payload[lane], channel.bias, Mux(arrived.whole, _ONE, channel.mantissa),
            Mux(arrived.whole, MANTISSA_BITS - 1, channel.shift))
     if rows is None:

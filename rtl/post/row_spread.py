@@ -82,7 +82,7 @@ class RowSpread(Component):
         return m
 
     def _spread(self, m: Module) -> tuple[Signal, Value]:
-        """Return the spread, and when it is there: two products, one a cycle behind the other."""
+        """Return when the spread is there, and the spread: two products, one a cycle behind the other."""
         mean, product = Signal(signed(PRODUCT_BITS), reset_less=True), Signal(signed(SPREAD_BITS + 3), reset_less=True)
         scaled = Signal(SPREAD_BITS + 1, reset_less=True)
         summed, multiplied = Signal(), Signal()

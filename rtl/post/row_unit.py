@@ -64,7 +64,7 @@ def row_values(machine: Machine) -> StructLayout:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """What a step is: in the first pass of a round it may find a largest element, and add; the second gives results."""
+    """A step: in the first pass of a round it may find a largest element, and add; in the second it gives results."""
 
     step: Signal
     second: Signal      # pass
@@ -107,11 +107,11 @@ class RowUnit(Component):
     index : flow
         Entries that are asked of the value tables, as words.
     entries : In
-        They, `ValueTables.LATENCY` cycles later.
+        Those entries, `ValueTables.LATENCY` cycles later.
     ask : flow
         Index of a vector of gains and shifts.
     gains, shifts : In
-        They, `ParameterBuffer.LATENCY` cycles later.
+        Those gains and shifts, `ParameterBuffer.LATENCY` cycles later.
     looked_up : Out
         How many of them count, in the cycle of ``index``.
     o : flow

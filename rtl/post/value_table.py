@@ -40,7 +40,7 @@ class ValueTables(Component):
     wide : In
         With a unit of rows: ``i`` are numbers of words. It must not change either.
     words : list of 32 bits
-        These, likewise.
+        The words of those numbers, ``LATENCY`` cycles later; they stay until the next ones come.
     """
 
     LATENCY = 3

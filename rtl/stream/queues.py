@@ -41,8 +41,8 @@ def pass_until(m: Module, halt: Value, source: PureInterface, target: PureInterf
 class _CountedFIFO(Elaboratable, FIFOInterface):
     """A queue in a memory, and whether it has room or an entry, which registers tell.
 
-    Both flags lead to whoever asks within the cycle, so nothing is compared there. How the head is read is left to
-    ``_read``.
+    Both flags are used within the cycle in which they are read, so registers tell them, without a comparison. How the
+    head is read is left to ``_read``.
     """
 
     def __init__(self, *, width: int, depth: int) -> None:

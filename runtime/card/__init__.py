@@ -1,1 +1,1 @@
-"""What models cost on several designs."""
+"""Cards of models: their cost on several designs."""

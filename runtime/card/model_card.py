@@ -58,7 +58,7 @@ class CardCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCard:
-    """What a model is and what it costs.
+    """The card of a model: its facts, and its cost.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ ENGINES = ("rtl", "fast")
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What was counted up to the end of a program's opening, which the first call alone runs.
+    """Counts up to the end of a program's opening, which the first call alone runs.
 
     ``counts`` are the counters, ``predicted_cycles`` those of engine ``fast``, ``toggles`` as an `Execution` has them.
     """

@@ -1,4 +1,4 @@
-"""What a comparison of one tensor with ONNX Runtime's has found, and the counts of many: the one type that says it.
+"""The result of comparing a tensor with ONNX Runtime's, and the counts of many: the one type that says it.
 
 Nothing is equal that was not compared: a verdict is ``equal`` only of a tensor of which every element was.
 """
@@ -18,7 +18,7 @@ KINDS: tuple[Kind, ...] = ("equal", "declared", "differs", "not compared")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorVerdict:
-    """What was found of one tensor.
+    """The result of comparing one tensor.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What ONNX Runtime's session changes in a quantised model by itself, and the model in which it does not.
+"""Changes that ONNX Runtime's session makes to a quantised model by itself, and a model in which it makes none.
 
 A session quantises constants that the file keeps in float, whatever the user meant: the float weights of a layer that
 was left out of quantisation, per tensor to int8, and float biases, to int32 at input scale · weight scale, which
@@ -27,7 +27,7 @@ _RELATIVE, _ABSOLUTE = 1e-2, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a session does to a node by itself, such as ``quantises the float weights``.
+    """A change that a session makes to a node by itself, such as ``quantises the float weights``.
 
     ``mended`` tells whether the reference's model prevents it.
     """

@@ -53,7 +53,7 @@ def with_fixed_ranges(model: onnx.ModelProto) -> onnx.ModelProto | None:
 
 @dataclass(slots=True)
 class _SumFactors:
-    """What a sum of integers is multiplied by: scales that are computed, and constants as they are broadcast."""
+    """Factors of a sum of integers: scales that are computed, and constants as they are broadcast."""
 
     scales: list[str] = field(default_factory=list)
     constants: list[np.ndarray] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a page says of a layer beside its cost: the shapes of its tensors, its attributes, and its block."""
+"""Facts that a page gives of a layer beside its cost: the shapes of its tensors, its attributes, and its block."""
 
 import re
 from collections.abc import Mapping, Sequence

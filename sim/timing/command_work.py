@@ -155,8 +155,8 @@ def mac_work(machine: Machine, kind: str, tiles_x: int, tiles_y: int, groups: in
              reuse: bool, by_channel: int = 0) -> MacWork:
     """Return the work of a mac command; ``kind`` is its mnemonic, ``steps`` the turns of its inner loops.
 
-    ``by_channel``: how many channels a step is about whose kernels are their own: one of an array that takes them in
-    turn, a patch for each of four lanes, 0 where all lanes see all channels.
+    ``by_channel``: channels of a step, if each has a kernel of its own: one, in arrays that take them in turn; four,
+    with a patch for each of four lanes; 0 where all lanes see all channels.
     """
     tiles, count, lanes = machine.tiles, tiles_x * tiles_y, machine.lanes_per_cluster
     sizes = np.full(-(-count // tiles), tiles, np.int64)
@@ -207,7 +207,7 @@ class Windows:
 
     @property
     def drops(self) -> bool:
-        """Whether windows of one pixel leave out every second one, the first not."""
+        """Whether windows of one pixel take every second pixel, beginning with the first."""
         return (self.kernel, self.stride, self.padding) == (1, 2, 0)
 
     def touched(self, size: int) -> int:

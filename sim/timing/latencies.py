@@ -114,4 +114,4 @@ RECORD_MARGIN = 4
 """Cycles that a record takes beyond those, so that programs, which end with one, end when they do in RTL: fitted."""
 
 QUIET_CYCLES = 5
-"""rtl.port.dispatcher.Dispatcher.QUIET_CYCLES, and the cycle in which the fence is taken."""
+"""``FENCE_CYCLES`` of rtl.port.dispatcher: from the last activity to the end of a fence, with its own cycle."""

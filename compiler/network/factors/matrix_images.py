@@ -195,7 +195,7 @@ class _MatrixImages:
             self._constants(image)
 
     def _columns(self, turned: Turned, groups: int, rows: int) -> TensorInfo:
-        """Return what the layers that this adds write: pixels for each lane of a cluster, of so many rows a group."""
+        """Add the layers that compute the columns; return what they write: a pixel for each lane of a cluster."""
         lanes, each, clusters = self.machine.lanes, self.machine.lanes_per_cluster, self.machine.clusters
         word = TILE_BYTES * clusters
         words = self._tensor("rows", (word, groups, rows))

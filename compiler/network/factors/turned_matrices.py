@@ -1,12 +1,12 @@
-"""A matrix that is turned on its way to the weights: by the array itself, and no byte is moved alone.
+"""A matrix that the array itself transposes on its way to the weights, so that no byte is moved alone.
 
-The front end turns the values of an attention by a copy of single bytes. Where that serves products of matrices alone,
-the rows that it reads become weights instead, and each of some pixels chooses an element of them: the sum of pixel j
-and output t is element j of row t, and so the outputs are columns. Of a word of 16 weights each second one is zero, as
-arrays of inner products add the products of neighbours.
+The front end transposes the values of an attention by a copy of single bytes. Where only products of matrices read the
+copy, the rows that it reads become weights instead, and constant pixels choose elements of them: the sum of pixel j and
+output t is element j of row t, so the outputs are columns. Every second one of the 16 weights of a word is zero, since
+arrays of inner products add products of neighbours.
 
-A pixel for each lane of a cluster, and a word for each cluster, are the columns that one lane group of the product
-holds. So its weights are these results in another order: by one more layer.
+One lane group of the product holds the columns that a pixel for each lane of a cluster, and a word for each cluster,
+give. One more layer puts these results in the order of the product's weights.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ __all__ = ["Turned", "can_turn", "identity_pixels", "in_columns", "spread", "tur
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """Where the rows lie that a matrix has as columns: the first byte, and bytes from a row to the next."""
+    """Place of the rows that become a matrix's columns: the first byte, and bytes from a row to the next."""
 
     parent: str
     offset: int
@@ -32,13 +32,13 @@ class Turned:
 
 
 def can_turn(machine: Machine) -> bool:
-    """Tell whether that takes less than single bytes: as many of 16 weights are used as a cluster has lanes."""
+    """Tell whether that takes less than single bytes: of 16 weights, as many are used as a cluster has lanes."""
     return machine.lanes_per_cluster >= TILE_BYTES // 4
 
 
 def turned_copies(layers: Sequence[AnyLayer], tensors: Mapping[str, TensorInfo], kept: Iterable[str],
                   ) -> dict[str, tuple[Layer, ...]]:
-    """Return by tensor the copies that turn what products of matrices alone read, and all of it.
+    """Return, by the tensor that they write, the copies that transpose for products of matrices alone.
 
     ``kept`` are tensors that others see.
     """

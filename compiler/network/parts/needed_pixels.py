@@ -1,8 +1,8 @@
 """Layers compute only those columns of pixels that something reads.
 
-The head of a vision transformer reads the first of its tokens alone. What treats each token by itself before it, the
-products and normalisations of the last block, then has one to compute: a part of its input, and of its output, in the
-same places. Of what an attention multiplies by, all tokens stay needed.
+The head of a vision transformer reads only the first of its tokens. Layers of the last block that treat each token by
+itself, products and normalisations, then compute one token: a part of their input and of their output, in the same
+places. All tokens of the keys and values of an attention stay needed.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ def with_needed_pixels(network: Network) -> Network:
 def _without(touched: set[str], network: Network) -> Network:
     """Return ``network`` without tensors that no layer names and that lie where ``touched`` ones do: parts may lack.
 
-    Of one that others lie in, nothing but the bytes is left.
+    Of a tensor that others lie in, only the bytes are left.
     """
     ends = {info.name for info in (*network.inputs, *network.outputs)} | network.constants.keys()
     roots = {root_of(network.tensors[name]) for name in touched if name in network.tensors}
@@ -66,7 +66,7 @@ def _without(touched: set[str], network: Network) -> Network:
 
 
 class _Reads:
-    """Which elements of each tensor that lies in no other are read."""
+    """Elements that are read of each tensor that lies in no other."""
 
     def __init__(self, tensors: Mapping[str, TensorInfo]) -> None:
         self.tensors = tensors

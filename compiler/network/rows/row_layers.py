@@ -1,4 +1,4 @@
-"""Softmax and normalisation of levels are layers of the datapath, on a machine with a row unit, where rows are runs.
+"""Softmax and normalisation of levels as layers of the datapath, on machines with a row unit, where rows are runs.
 
 The front end leaves them to the host core between quantisations (`SoftmaxOfLevels`, `NormalisationOfLevels`). Rows are
 the channels of an image's pixels, or elements that lie one behind the other in a tensor of any rank; then a layer
@@ -56,7 +56,7 @@ def longest_row(machine: Machine) -> int:
 
 
 def _longest_norm(machine: Machine) -> int:
-    """Return the same of a normalisation, beside whose parameters are gains and shifts."""
+    """Return the same of a normalisation, whose gains and shifts lie in the parameter buffer too."""
     return min(MAX_NORM_LENGTH, longest_row(machine), machine.parameter_channels // 2 // machine.lanes * machine.lanes)
 
 
@@ -154,7 +154,7 @@ def _norm(call: Call, rows: Rows) -> RowNorm | str:
 
 
 def _as_they_lie(values: np.ndarray, rows: Rows) -> np.ndarray:
-    """Return what a row's elements have each, in ONNX's order, in that of memory: of an image, channels come last."""
+    """Return numbers of a row's elements, given in ONNX's order, in that of memory: of an image, channels come last."""
     if len(rows.dims) != 4 or 1 not in rows.along:
         return values
     image = values.reshape([rows.dims[axis] for axis in rows.along])
@@ -214,7 +214,7 @@ def _turned(of: tuple[Call, Rows], layer: CoreLayer, ends: tuple[TensorInfo, Ten
         kept = [(rows.dims[axis], operand.strides[axis]) for axis in rows.kept if rows.dims[axis] > 1]
         if len(along) > 1 or len(kept) > 2:
             return None
-        # Copies have rows and pixels; of a third axis each index has one of its own.
+        # A copy has two axes, rows and pixels; each index of a third axis has a copy of its own.
         (outer, outer_step), (inner, inner_step) = ([(1, 0)] * 2 + kept)[-2:]
         if outer > _MOST_COPIES or max(rows.length, inner) > MAX_COLUMNS:
             return None

@@ -1,4 +1,4 @@
-"""What synthesis has to know about a family of FPGAs: its commands, its cells, and its devices."""
+"""A family of FPGAs as synthesis sees it: its commands, its cells, and its devices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What the process that places is given, and what it leaves: wires by block, and cells in squares of a picture."""
+"""Input and results of the process that places: wires by block, and cells in squares of a picture."""
 
 import hashlib
 import importlib.metadata
@@ -87,7 +87,7 @@ class BlockWires:
 
 @dataclass(frozen=True, slots=True)
 class PlacedResults:
-    """What the process has left.
+    """Results that the process has left.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ _HEADER = """\
 
 @dataclass(frozen=True, slots=True)
 class SpefEnd:
-    """What is at the end of a wire: a pin of a cell, or a port of the design, which has the net's name."""
+    """The end of a wire: a pin of a cell, or a port of the design, which has the net's name."""
 
     cell: str
     pin: str

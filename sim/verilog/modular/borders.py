@@ -1,4 +1,4 @@
-"""What crosses the border of each module: the signals that are used on both sides, and which way each of them goes."""
+"""Signals that cross the border of each module, used on both sides of it, and which way each of them goes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

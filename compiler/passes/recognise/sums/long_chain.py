@@ -1,7 +1,7 @@
 """Sums times a long multiplier, as ONNX's operators of int64 write it: one shift of magnitudes and a sign.
 
 ``Sign(s) * ((Abs(s) * 2 m + 2 c - 1 + Sign(s)) / 2**(t + 1))`` with s = sums + b is, by the sign of s, the quotient of
-|s| m + c or of 1 less by 2**t: `isa.integers.long_requantise`, whose nudge and half of a step c is.
+|s| m + c, or of 1 less, by 2**t: `isa.integers.long_requantise`; c is its nudge plus half a step.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class LongChain:
 
     @property
     def scale(self) -> LongScale | None:
-        """What these numbers are to the datapath; None if they are nothing to it."""
+        """The datapath's scale with these numbers; None if it has none."""
         shifts = [each.bit_length() - 2 for each in self.divisors.tolist()]
         factors = [each // 2 for each in self.multipliers.tolist()]
         rounded = [(each + 1) // 2 - (1 << shift - 1) for each, shift in zip(self.addends.tolist(), shifts, strict=True)
@@ -43,7 +43,7 @@ class LongChain:
 
 
 def long_chain(graph: Graph, node: Node) -> LongChain | None:
-    """Return what follows a product, None if it is anything else."""
+    """Return the chain behind a product; None if the nodes behind it are no such chain."""
     found = _Way(graph, node)
     total = found.step("Cast").step("Add", constant=True)
     readers = {each.op: each for each in graph.readers(total.last.output)} if total.last is not node else {}

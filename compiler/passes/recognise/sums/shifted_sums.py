@@ -1,8 +1,8 @@
 """Sums that are shifted: ``Q(Floor(Conv(DQ(x), DQ(w)) * f + a))`` in float64 becomes a QConv with integers.
 
-So do sums times a long multiplier, in int64 (`long_chain`).
-All quantisations are of scale 1, so that whole numbers stand for themselves. The factors are whole numbers over one
-power of two, as the readers of integer networks write them: then float64 computes the same as integers do.
+So do sums times a long multiplier, in int64 (`long_chain`). All quantisations are of scale 1, so that whole numbers
+stand for themselves. The factors are whole numbers over one power of two, as the readers of integer networks write
+them: then float64 computes the same as integers do.
 """
 
 from dataclasses import dataclass, replace
@@ -61,7 +61,7 @@ class _Chain:
 
 
 def _chain(graph: Graph, node: Node) -> _Chain | None:
-    """Return what follows a product; None if it is anything but such a chain, or its numbers are no such integers."""
+    """Return the chain behind a product; None if its nodes are no such chain, or its numbers no such integers."""
     found = long_chain(graph, node)
     if found is not None and (scale := found.scale) is not None:
         return _Chain(found.nodes, _kind(graph, found.nodes[-1]), scale, found.biases)
