@@ -11,7 +11,7 @@ from tilewright.compiler.compile import compile_layers, compile_model
 from tilewright.compiler.emit.artefact import FILES, load_artefact
 from tilewright.compiler.emit.c import expression, program_text
 from tilewright.compiler.emit.elf import ToolchainError, compile_elf
-from tilewright.compiler.emit.manifest import ArtefactError, sha256
+from tilewright.compiler.emit.manifest import FORMAT_VERSION, ArtefactError, sha256
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.isa.emit_c import header
@@ -218,7 +218,7 @@ def test_a_missing_file_is_refused(copy, name):
 
 
 @pytest.mark.parametrize(("change", "sentence"), [
-    ({"format_version": 1}, r"format version 16, not 1: "),
+    ({"format_version": 1}, rf"format version {FORMAT_VERSION}, not 1: "),
     ({"format_version": True}, r"Manifest entry 'format_version' .*not True$"),
     ({"machine": {}}, r"Manifest machine .*activation_bytes"),
     ({"options": None}, r"Manifest entry 'options' .*not None$"),
