@@ -77,7 +77,7 @@ class Coprocessor(wiring.Component):
     m_axi : ``Out(axi4_signature(bus_bytes))``
         The bus.
     stop_request : ``In(1)``
-        A fault from outside: for whoever must stop the coprocessor alone. ``rst`` is for when the bus is reset too.
+        A fault from outside, to stop the coprocessor alone. ``rst`` is for when the bus is reset too.
     abort_request : ``In(1)``
         An abort that waits for no command: a pulse or longer. Commands offered after it are carried out after it.
     erase_request : ``In(1)``

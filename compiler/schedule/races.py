@@ -138,7 +138,7 @@ class Checker:
         end = _with_own(join(join(start, self.ended[unit]), mac_end), unit, index)
         self.started[unit], self.ended[unit] = start, end
         if unit == "store":
-            # Whoever waits for memory waits for the copies before, not the other way round.
+            # A wait for memory covers the copies before; a wait for a copy covers no store to memory.
             place = "copy" if command.variant.name in ("linear", "blocked") else "memory"
             before = join(self.ended["memory"], self.ended["copy"]) if place == "memory" else self.ended["copy"]
             self.ended[place] = _with_own(join(end, before), place, index)
@@ -240,7 +240,7 @@ def _is_residual(command: EncodedCommand) -> bool:
 
 
 def _covered(touch: Touch, *, write: bool, unit: str) -> bool:
-    """Tell whether whoever is ordered with a later access of ``unit`` is ordered with ``touch`` inside it."""
+    """Tell whether a command ordered with a later access of ``unit`` is thereby ordered with ``touch`` inside it."""
     return write or (not touch.write and _owner(touch.unit) == unit)
 
 

@@ -248,7 +248,7 @@ class Piece:
         """Return what is loaded first, its bytes, or as many as would take as long, and the rest.
 
         That is a coded block, or at most ``most`` bytes where the rest is worth a command. What is first keeps the
-        whole place: how the parts share it does not matter, for whoever reads any of it waits for the last.
+        whole place: how the parts share it does not matter, for every reader waits for the last.
         """
         source, target = self.source, self.target
         if source.parts:

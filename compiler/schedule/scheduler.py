@@ -345,9 +345,9 @@ class ProgramScheduler:
             self.load_banded(self.steps[need.first], around=True)
 
     def load_banded(self, step: TileStep, *, around: bool = False) -> None:
-        """Load the input of ``step``, of the first layer of a group, and the word that tells the array of it.
+        """Load the input of ``step``, of the first layer of a group, and the word whose load tells the array of it.
 
-        ``around`` tells that it may be left for later if there is no room.
+        With ``around`` it is left for later if there is no room.
         """
         plan, tile = self.plans[step.layer], tile_of(step, self.plans)
         region = self.inputs.take(input_bytes(tile, plan.layer, plan.nest), around=True)
@@ -401,10 +401,10 @@ class ProgramScheduler:
     def to_fill(self, step: TileStep) -> list[tuple[int, range | None]]:
         """Return the layers whose padding must be written before the data of ``step``, and in which rows; None for all.
 
-        Padding comes before an input that the chain's first layer waits for: that of its readers before the first of
-        these, since results are stored beside it soon, or row by row before those whose results are, if nothing is
-        computed yet; all others' before those behind it, as much of it before each, so that it hides behind the
-        computation: while padding is written nothing is loaded, and no results are stored beside it.
+        While padding is written, nothing is loaded and no results are stored beside it. So it is spread over the inputs
+        of the chain's first layer, to hide behind the computation. The padding of the layers that read its results
+        comes before its first input, or, if nothing is computed yet, row by row before the inputs whose results lie
+        beside it. The padding of all other layers comes before the further inputs, about as much before each.
         """
         plan = self.plans[step.layer]
         if not plan.chip.output or plan.chip.input:

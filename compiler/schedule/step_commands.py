@@ -191,7 +191,7 @@ def load_weights(kind: str, source: Span, address: int, base: Region, machine: M
     word, end = base.start // bus, source.start
     while end < source.stop:
         words = min(MAX_BURST_WORDS, -(-(source.stop - end) // bus))
-        # How the parts share the region does not matter: whoever reads any of it waits for the last.
+        # How the parts share the region does not matter: every reader waits for the last.
         yield Draft("ldw", kind, {"address": address + end, "base": word, "words": words},
                     (Access("memory", address + end, address + end + words * bus),
                      Access(kind, base.start, base.stop, write=True)))

@@ -125,8 +125,8 @@ def _in_turn(layer: int, blocks: int) -> Iterator[tuple[int, int, int]]:
 def _by_bands(plans: Mapping[int, LayerPlan], head: int) -> Iterator[tuple[int, int, int]]:
     """Yield (layer, tile, block) of the group that begins with layer ``head``, band by band.
 
-    In each round, each layer computes the band behind the one that its readers compute, and those begin: so
-    what a layer needs has been stored by the time, and what it overwrites has been read.
+    In each round the readers begin, and each layer computes the band behind the one that its readers compute: so
+    its input has been stored by then, and what it overwrites has been read.
     """
     bands = plans[head].bands
     assert bands is not None

@@ -88,7 +88,7 @@ class BurstSplitter(wiring.Component):
         word = Signal(32 - self.offset_bits)  # address of the next burst in bus words
         left = Signal(16)                     # beats of this request still to be asked for, less one
         busy = Signal()
-        last = Signal()                       # they fit in this block: in a register, for whoever asks may wait for it
+        last = Signal()                       # they fit in this block: in a register, as a requester may wait for it
         room = Signal(self.burst_bits)        # beats from here to the end of the block, less one
         block = word[self.burst_bits:]
         m.d.comb += [

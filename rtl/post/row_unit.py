@@ -83,8 +83,8 @@ class RowUnit(Component):
     """Rewrite ``rows`` rows of ``length`` bytes that lie one behind the other; see `isa.rows`.
 
     Rate: a row of v vectors of ``post_lanes`` bytes every 2 v cycles, but not more often than ``granted_of`` says;
-    no time depends on data. Nothing is held up: whoever starts the unit sees to it that nobody else reads the buffer
-    or the tables, or gives values to the requantisers, until ``busy`` is low.
+    no time depends on data. The unit cannot be held up: from ``start`` until ``busy`` is low, no other component
+    may read the buffer or the tables, or give values to the requantisers.
     Latency: the first step comes a cycle behind ``start``; a vector's results are at ``o`` ``latency_of`` cycles
     behind their step, and ``NORM_STAGES`` more in a normalisation.
 
