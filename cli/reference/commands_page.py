@@ -1,7 +1,7 @@
 """The page docs/commands.md: each command with its arguments and options, as typer declares them."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ class CommandHelp:
     paragraphs : tuple of str
     arguments, options : tuple of (str, str)
         Names, and what they mean.
+    also : tuple of str
+        Names of commands that differ in nothing but the group they are in.
     """
 
     name: str
@@ -35,12 +37,23 @@ class CommandHelp:
     paragraphs: tuple[str, ...]
     arguments: tuple[tuple[str, str], ...]
     options: tuple[tuple[str, str], ...]
+    also: tuple[str, ...] = ()
 
 
 def commands_page(app: typer.Typer) -> str:
     """Return the page's text."""
     commands = [_help(name, command) for name, command in command_tree(app) if not hasattr(command, "commands")]
-    return render(_TEMPLATE, commands=commands)
+    return render(_TEMPLATE, commands=list(_once(commands)))
+
+
+def _once(commands: Sequence[CommandHelp]) -> Iterator[CommandHelp]:
+    """Yield each command once, with the names of those that do the same for another thing (``board BOARD build``)."""
+    alike: dict[Any, list[CommandHelp]] = {}
+    for each in commands:
+        words = each.name.split()
+        alike.setdefault((words[0], words[-1], each.paragraphs, each.arguments, each.options), []).append(each)
+    for first, *others in alike.values():
+        yield replace(first, also=tuple(each.name for each in others))
 
 
 def command_tree(app: typer.Typer) -> Iterator[tuple[tuple[str, ...], Any]]:

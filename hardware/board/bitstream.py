@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.hardware.board.board_design import CLOCK_HZ, TOP, BoardDesign, contents, sources
+from tilewright.hardware.board.board_design import TOP, BoardDesign, contents, sources
+from tilewright.hardware.board.boards import Board
 from tilewright.hardware.board.ram_contents import exchange, random_contents
 from tilewright.hardware.synthesis.cached_steps import (
     FinishedStep,
@@ -33,19 +34,15 @@ from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.sim.verilog.plain_names import plain_names
 from tilewright.tools.toolchain import ToolMissingError, yosys_executable
 
-__all__ = ["BoardReport", "build_bitstream"]
-
-_DEVICE = "LFE5U-85F-6BG381C"
-_DEVICE_OPTIONS = ("--85k", "--package", "CABGA381", "--speed", "6")
-
-_PINS = Path(__file__).parent / "rtl" / "ulx3s.lpf"
+__all__ = ["BoardReport", "build_bitstream", "preferences"]
 
 _CONFIG = "routed.config"
 _NETLIST = "netlist.json"
 _REPORT = "report.json"
 _SCRIPT = "synthesis.ys"
 _YOSYS_LOG = "yosys.log"
-_BITSTREAM = "ulx3s.bit"
+_BITSTREAM = "board.bit"
+_PINS = "board.lpf"
 
 _SEEDS = 3
 """Seeds that are tried one after the other."""
@@ -103,21 +100,22 @@ def build_bitstream(design: BoardDesign, ram: bytes, main: bytes, show: Show, *,
     ToolMissingError
         If a tool is not installed.
     """
+    board = design.board
     pack = _ecppack()  # before the long steps, lest it is missing after them
     mapped = finish(_synthesis(design), show)
     routed = _routed(mapped.folder / _NETLIST, design, seed, show)
     with show("Putting program and weights into it"):
         config = _with_contents((routed.folder / _CONFIG).read_text(), design, ram, main)
-    packed = finish(ToolStep("Packing the bitstream", pack, ("--compress", _CONFIG, _BITSTREAM), {_CONFIG: config},
-                             (_BITSTREAM,)), show)
+    arguments = ("--compress", *board.pack, _CONFIG, _BITSTREAM)
+    packed = finish(ToolStep("Packing the bitstream", pack, arguments, {_CONFIG: config}, (_BITSTREAM,)), show)
     bitstream = packed.folder / _BITSTREAM
     report = json.loads((routed.folder / _REPORT).read_text())
-    timing = timing_of(routed.folder / _REPORT, CLOCK_HZ / 1e6, _part_of)
+    timing = timing_of(routed.folder / _REPORT, board.clock_hz / 1e6, _part_of)
     steps = {"synthesis": mapped, "place and route": routed, "packing": packed}
     return bitstream, BoardReport(
-        device=_DEVICE, machine=design.machine.name, used=used(routed.folder / _REPORT),
+        device=board.part, machine=design.machine.name, used=used(routed.folder / _REPORT),
         available={name: entry["available"] for name, entry in report["utilization"].items()},
-        fmax_mhz=timing.fmax_mhz, clock_mhz=CLOCK_HZ / 1e6, path=timing.path,
+        fmax_mhz=timing.fmax_mhz, clock_mhz=board.clock_hz / 1e6, path=timing.path,
         seconds={name: step.seconds for name, step in steps.items()},
         versions=tuple(step.tool.version for step in steps.values()), bitstream_bytes=bitstream.stat().st_size)
 
@@ -160,11 +158,15 @@ def _wanders(log: str) -> str:
 
 
 def _place_and_route(netlist: Path, design: BoardDesign, seed: int) -> ToolStep:
-    # Without --timing-allow-fail: what is too slow for the board's clock is no result.
-    arguments = (*_DEVICE_OPTIONS, "--router", "router2", "--json", _NETLIST, "--lpf", _PINS.name, "--seed", str(seed),
+    # Without --timing-allow-fail: what is too slow for the board's clock is no result. --freq: of every clock but the
+    # oscillator, so of one that is divided, whose net has a name of Yosys' choice.
+    board = design.board
+    arguments = (*board.nextpnr_options, "--router", "router2", "--json", _NETLIST, "--lpf", _PINS, "--seed", str(seed),
+                 "--freq", f"{board.clock_hz / 1e6:g}",
                  "--textcfg", _CONFIG, "--report", _REPORT)
-    title = f"Placing and routing machine {design.machine.name} on {_DEVICE}, seed {seed}"
-    return ToolStep(title, nextpnr(), arguments, {_NETLIST: netlist, _PINS.name: _PINS}, (_CONFIG, _REPORT), _wanders)
+    title = f"Placing and routing machine {design.machine.name} on {board.part}, seed {seed}"
+    files: dict[str, str | Path] = {_NETLIST: netlist, _PINS: preferences(board)}
+    return ToolStep(title, nextpnr(), arguments, files, (_CONFIG, _REPORT), _wanders)
 
 
 def _system(design: BoardDesign) -> SynthesisSources:
@@ -176,6 +178,16 @@ def _system(design: BoardDesign) -> SynthesisSources:
             f"read_verilog coprocessor.v\n")
     files = {**paths, "coprocessor.v": coprocessor, "ports.v": ports_only(coprocessor, "coprocessor")}
     return SynthesisSources(f"board with {design.machine.name}", TOP, files, read)
+
+
+def preferences(board: Board) -> str:
+    """Return places and buffers of a board's pins, and its oscillator, as Lattice's preference file (LPF)."""
+    lines = ["BLOCK RESETPATHS;", "BLOCK ASYNCPATHS;",
+             f'FREQUENCY PORT "oscillator" {board.oscillator_hz / 1e6:g} MHZ;']
+    for pin in board.pins:
+        buffer = " ".join(f"{name}={value}" for name, value in pin.attributes)
+        lines += [f'LOCATE COMP "{pin.port}" SITE "{pin.site}";', f'IOBUF PORT "{pin.port}" {buffer};']
+    return "\n".join((*lines, ""))
 
 
 def _random_contents(design: BoardDesign) -> tuple[bytes, bytes]:

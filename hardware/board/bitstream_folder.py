@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tilewright.hardware.board.bitstream import BoardReport, build_bitstream
-from tilewright.hardware.board.deployment import Board
+from tilewright.hardware.board.deployment import Deployment
 from tilewright.tools.files import write_file
 from tilewright.tools.fitted_table import FittedTable
 from tilewright.tools.progress import Steps
@@ -20,8 +20,9 @@ _SHOWN = {"TRELLIS_COMB": "logic cells", "TRELLIS_FF": "flip-flops", "DP16KD": "
 """Kinds of places in the device that a person asks for."""
 
 
-def build_board(board: Board, folder: Path, steps: Steps, *, seed: int = 1) -> tuple[list[Path], BoardReport]:
-    """Write ``ulx3s.bit`` and ``report.json`` to ``folder`` and return their paths, and the report.
+def build_board(deployment: Deployment, folder: Path, steps: Steps, *,
+                seed: int = 1) -> tuple[list[Path], BoardReport]:
+    """Write a bitstream with the board's name and ``report.json`` to ``folder`` and return their paths, and the report.
 
     Raises
     ------
@@ -30,8 +31,9 @@ def build_board(board: Board, folder: Path, steps: Steps, *, seed: int = 1) -> t
     InputError
         If the folder cannot be written to.
     """
-    bitstream, report = build_bitstream(board.design, board.program.ram, board.program.main, steps.step, seed=seed)
-    files = [folder / "ulx3s.bit", folder / "report.json"]
+    design, program = deployment.design, deployment.program
+    bitstream, report = build_bitstream(design, program.ram, program.main, steps.step, seed=seed)
+    files = [folder / f"{design.board.name}.bit", folder / "report.json"]
     write_file(files[0], bitstream.read_bytes())
     write_file(files[1], (json.dumps(asdict(report), indent=2) + "\n").encode())
     return files, report

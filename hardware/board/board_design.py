@@ -6,23 +6,16 @@ from pathlib import Path
 
 import pythondata_cpu_cv32e40x
 
+from tilewright.hardware.board.boards import Board
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.core_sources import core_sources, system_sources
 
 __all__ = [
-    "CLOCK_HZ", "CYCLES_PER_BIT", "INCLUDES", "RTL", "TOP", "BoardDesign", "board_sources", "contents", "design_for",
-    "sources",
+    "INCLUDES", "RTL", "TOP", "BoardDesign", "board_sources", "contents", "design_for", "sources",
 ]
 
-CLOCK_HZ = 25_000_000
-"""The ULX3S' oscillator, which clocks everything."""
-
-_BAUD = 115_200
-
-CYCLES_PER_BIT = round(CLOCK_HZ / _BAUD)
-"""217: 115,207 baud."""
-
-TOP = "ulx3s"
+TOP = "board_top"
+"""The top module, of every board."""
 
 _MAIN_MEMORY_STEP = 16 * 1024
 """Main memory is as large as a model needs, rounded up to this, so that models of a size share a simulator."""
@@ -31,26 +24,28 @@ INCLUDES = Path(pythondata_cpu_cv32e40x.data_location) / "rtl" / "include"
 """Include folder of the host core."""
 
 RTL = Path(__file__).parent / "rtl"
-"""Folder of the board's own files."""
+"""Folder of the boards' own files."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoardDesign:
-    """Parameters of the hardware, without its memories' contents: a machine, bytes of RAM and of main memory."""
+    """Parameters of the hardware, without its memories' contents: a board, a machine, bytes of RAM and main memory."""
 
+    board: Board
     machine: Machine
     ram_bytes: int
     main_bytes: int
 
     @property
-    def parameters(self) -> dict[str, int]:
-        """Parameters of the top module."""
-        return {"BUS_BYTES": self.machine.bus_bytes, "RAM_BYTES": self.ram_bytes, "MAIN_BYTES": self.main_bytes}
+    def parameters(self) -> dict[str, str]:
+        """Parameters of the top module, as Verilog writes them."""
+        return {"BUS_BYTES": f"{self.machine.bus_bytes}", "RAM_BYTES": f"{self.ram_bytes}",
+                "MAIN_BYTES": f"{self.main_bytes}", **self.board.parameters}
 
 
-def design_for(machine: Machine, ram_bytes: int, model_bytes: int) -> BoardDesign:
+def design_for(board: Board, machine: Machine, ram_bytes: int, model_bytes: int) -> BoardDesign:
     """Return the design for a model that needs ``model_bytes`` of main memory."""
-    return BoardDesign(machine, ram_bytes, -(-model_bytes // _MAIN_MEMORY_STEP) * _MAIN_MEMORY_STEP)
+    return BoardDesign(board, machine, ram_bytes, -(-model_bytes // _MAIN_MEMORY_STEP) * _MAIN_MEMORY_STEP)
 
 
 def sources() -> Iterator[Path]:
@@ -61,7 +56,7 @@ def sources() -> Iterator[Path]:
 
 
 def board_sources() -> list[Path]:
-    """Return the SystemVerilog files of the board alone."""
+    """Return the SystemVerilog files of the boards alone."""
     return sorted(RTL.glob("*.sv"))
 
 

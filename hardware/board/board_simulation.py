@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tilewright.errors import SimulationError
 from tilewright.hardware.board.board_design import INCLUDES, TOP, BoardDesign, board_sources, sources
+from tilewright.hardware.board.boards import Board
 from tilewright.sim.verilator.build import COMPILER_FLAGS, FLAGS, BuildError
 from tilewright.sim.verilog.core_sources import VERILATOR_HINTS, system_sources
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
@@ -30,11 +31,11 @@ _HARNESS = Path(__file__).parent / "harness" / "main.cpp"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line from the board, the cycle in which it ended, and the state of the lamps then."""
+    """A line from the board, the oscillator's cycle in which it ended, and the LEDs lit then, bit 0 the first."""
 
     text: str
     cycle: int
-    lamps: int
+    leds: int
 
 
 def talk(design: BoardDesign, files: Mapping[str, str], frames: Sequence[bytes], *, cycles_per_bit: int,
@@ -49,7 +50,7 @@ def talk(design: BoardDesign, files: Mapping[str, str], frames: Sequence[bytes],
     frames
         Bytes to send; each goes when the answer to the one before has come. No bytes: the reset button is pressed.
     cycles_per_bit
-        Of the serial line, at the host's side.
+        Of the serial line, at the host's side: of the board's oscillator.
     progress
         Is told the cycle now and then.
 
@@ -67,7 +68,7 @@ def talk(design: BoardDesign, files: Mapping[str, str], frames: Sequence[bytes],
         for file, text in files.items():
             (folder / file).write_text(text)
         (folder / "frames").write_bytes(b"".join(struct.pack("<I", len(frame)) + frame for frame in frames))
-        command = [str(simulator), str(cycles_per_bit), str(silence), "frames"]
+        command = [str(simulator), str(cycles_per_bit), str(silence), str(design.board.button_pressed), "frames"]
         output, complaints = folder / "lines", []
         with (output.open("wb") as said,
               subprocess.Popen(command, stdout=said, stderr=subprocess.PIPE, text=True, cwd=folder) as process):
@@ -82,16 +83,17 @@ def talk(design: BoardDesign, files: Mapping[str, str], frames: Sequence[bytes],
             except BaseException:
                 process.kill()  # whoever stops waiting stops the simulator
                 raise
-        lines = [_line(each) for each in output.read_text(errors="replace").splitlines()]
+        lines = [_line(design.board, each) for each in output.read_text(errors="replace").splitlines()]
     if process.returncode != 0:
         raise SimulationError(f"Simulated board answered {len(lines)} times to {len(frames)} frames: "
                               f"{' '.join(complaints) or f'status {process.returncode}'}")
     return lines
 
 
-def _line(text: str) -> Line:
-    cycle, lamps, said = text.split(" ", 2)
-    return Line(said, int(cycle), int(lamps))
+def _line(board: Board, text: str) -> Line:
+    cycle, outputs, said = text.split(" ", 2)
+    leds = sum((int(outputs) >> i & 1 == level) << i for i, level in enumerate(board.lit))
+    return Line(said, int(cycle), leds)
 
 
 def build_board_simulator(design: BoardDesign) -> Path:
@@ -140,7 +142,7 @@ def _build(design: BoardDesign, folder: Path) -> None:
 def _key(design: BoardDesign, coprocessor: str) -> str:
     """Return a hash of everything the executable is made from."""
     versions = [f"{package} {version(package)}" for package in ("verilator", "pythondata-cpu-cv32e40x")]
-    digest = hashlib.sha256(repr((design, FLAGS, COMPILER_FLAGS, versions, TOP)).encode())
+    digest = hashlib.sha256(repr((design.parameters, FLAGS, COMPILER_FLAGS, versions, TOP)).encode())
     digest.update(coprocessor.encode())
     for path in (*system_sources(), *board_sources(), VERILATOR_HINTS, _HARNESS):
         digest.update(f"\n{path.name}\n".encode())

@@ -62,9 +62,10 @@ ALLOWED = {
     # models/ lends runtime/ the files of the built-in networks, and no torch.
     "runtime": ({"compiler", "energy", "isa", "models", "sim", "tools"},
                 {"google", "numpy", "onnx", "onnxruntime", "pydantic", "rich"}),
-    # amaranth, bitwuzla, rtl: in hardware/proofs, coloquinte: in hardware/synthesis/layout alone, see DOORS.
+    # amaranth, bitwuzla, rtl: in hardware/proofs, amaranth_boards: in hardware/board, coloquinte: in
+    # hardware/synthesis/layout alone, see DOORS.
     "hardware": ({"compiler", "energy", "isa", "models", "rtl", "runtime", "sim", "tools"},
-                 {"amaranth", "bitwuzla", "coloquinte", "numpy", "rich", *_CORES}),
+                 {"amaranth", "amaranth_boards", "bitwuzla", "coloquinte", "numpy", "rich", *_CORES}),
     # matplotlib in bench/pictures; optuna, plotly, pydantic, ray in bench/exploration, quantisers in bench/toolchains
     # alone: see DOORS.
     "bench": ({"compiler", "energy", "hardware", "isa", "models", "runtime", "sim", "tools"},
@@ -79,6 +80,7 @@ ALLOWED = {
 DOORS = {
     "amaranth": ("examples", "hardware/proofs/guarded_master.py", "hardware/proofs/unitless_coprocessor.py", "rtl",
                  "sim/verilog/elaborate.py", "sim/verilog/modular"),
+    "amaranth_boards": ("hardware/board/boards.py",),
     "bitwuzla": ("hardware/proofs/unrolled_model.py",),
     "coloquinte": ("hardware/synthesis/layout/coloquinte_placer.py",),
     "google": ("compiler/onnx", "runtime/oracle"),

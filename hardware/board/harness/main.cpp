@@ -1,11 +1,12 @@
 // A host at the serial line of a board in simulation: sends frames, one after each answer, and writes down the answers.
 //
-//   simulator CYCLES_PER_BIT SILENCE_CYCLES FRAMES
+//   simulator CYCLES_PER_BIT SILENCE_CYCLES BUTTON_PRESSED FRAMES
 //
-// FRAMES is a file: for each frame its length (32 bits, low byte first) and its bytes; a frame of no bytes is the reset
-// button. The board's first line is waited for before the first frame. Lines that come go to standard output, each behind
-// the cycle in which it ended and the lamps' state; "progress CYCLE" goes to standard error. It ends when there was an
-// answer to every frame, or with status 3 if nothing came for SILENCE_CYCLES after a frame's last byte.
+// Cycles are the oscillator's. BUTTON_PRESSED is the level of the button's pin then. FRAMES is a file: for each frame its
+// length (32 bits, low byte first) and its bytes; a frame of no bytes is the reset button. The board's first line is waited
+// for before the first frame. Lines that come go to standard output, each behind the cycle in which it ended and the levels
+// of the output pins; "progress CYCLE" goes to standard error. It ends when there was an answer to every frame, or with
+// status 3 if nothing came for SILENCE_CYCLES after a frame's last byte.
 #include <verilated.h>
 
 #include <cinttypes>
@@ -112,7 +113,7 @@ std::vector<Bytes> read_frames(const char* path) {
   return frames;
 }
 
-int run(uint64_t cycles_per_bit, uint64_t silence_cycles, const std::vector<Bytes>& frames) {
+int run(uint64_t cycles_per_bit, uint64_t silence_cycles, bool button_pressed, const std::vector<Bytes>& frames) {
   VerilatedContext context;
   Vtop top(&context);
   Sender sender(cycles_per_bit);
@@ -121,18 +122,18 @@ int run(uint64_t cycles_per_bit, uint64_t silence_cycles, const std::vector<Byte
   size_t answers = 0;  // the board's first line is one
   uint64_t heard = 0, pressed_until = 0;
   for (uint64_t cycle = 0; answers <= frames.size(); ++cycle) {
-    top.ftdi_txd = sender.level();
-    top.button_fire1 = cycle < pressed_until;
-    top.clk_25mhz = 0;
+    top.uart_rx = sender.level();
+    top.button = (cycle < pressed_until) == button_pressed;
+    top.oscillator = 0;
     top.eval();
-    top.clk_25mhz = 1;
+    top.oscillator = 1;
     top.eval();
     if (cycle % kCyclesBetweenReports == 0) std::fprintf(stderr, "progress %" PRIu64 "\n", cycle);
     if (!sender.done()) heard = cycle;
-    const int byte = receiver.take(top.ftdi_rxd);
+    const int byte = receiver.take(top.uart_tx);
     if (byte >= 0) heard = cycle;
     if (byte == '\n') {
-      std::printf("%" PRIu64 " %u %s\n", cycle, unsigned{top.led}, line.c_str());
+      std::printf("%" PRIu64 " %u %s\n", cycle, unsigned{top.outputs}, line.c_str());
       line.clear();
       if (answers < frames.size()) {
         if (frames[answers].empty()) pressed_until = cycle + kCyclesPressed;
@@ -143,8 +144,8 @@ int run(uint64_t cycles_per_bit, uint64_t silence_cycles, const std::vector<Byte
       line += static_cast<char>(byte);
     }
     if (cycle - heard > silence_cycles) {
-      std::fprintf(stderr, "the board was silent for %" PRIu64 " cycles, its lamps at %#x, after '%s'\n", silence_cycles,
-                   unsigned{top.led}, line.c_str());
+      std::fprintf(stderr, "the board was silent for %" PRIu64 " cycles, its outputs at %#x, after '%s'\n", silence_cycles,
+                   unsigned{top.outputs}, line.c_str());
       return 3;
     }
   }
@@ -155,12 +156,13 @@ int run(uint64_t cycles_per_bit, uint64_t silence_cycles, const std::vector<Byte
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "simulator CYCLES_PER_BIT SILENCE_CYCLES FRAMES\n");
+  if (argc != 5) {
+    std::fprintf(stderr, "simulator CYCLES_PER_BIT SILENCE_CYCLES BUTTON_PRESSED FRAMES\n");
     return 2;
   }
   try {
-    return run(std::strtoull(argv[1], nullptr, 10), std::strtoull(argv[2], nullptr, 10), read_frames(argv[3]));
+    return run(std::strtoull(argv[1], nullptr, 10), std::strtoull(argv[2], nullptr, 10), argv[3][0] == '1',
+               read_frames(argv[4]));
   } catch (const std::runtime_error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 2;

@@ -7,7 +7,9 @@
 //   0x10  fault          bit 4: the coprocessor has stopped; bits 3..0: why (isa/counters.py)
 //   0x14  fault address
 //   0x40  windows, 16 bytes each: base, limit, bit 0 readable and bit 1 writable
-module board_devices (
+module board_devices #(
+  parameter int CYCLES_PER_BIT = 217    // of the UART, after reset
+) (
   input  logic             clk,
   input  logic             rst_n,
 
@@ -50,7 +52,7 @@ module board_devices (
   always_ff @(posedge clk or negedge rst_n)
     if (!rst_n) begin
       has_byte        <= 1'b0;
-      divider         <= 16'd217;       // 115,200 baud at 25 MHz
+      divider         <= 16'(CYCLES_PER_BIT);
       lamps           <= 7'd0;
       window_base     <= '0;
       window_limit    <= '0;

@@ -4,9 +4,10 @@
 //
 // No access waits, and memories repeat up to the next region: the host program, which is part of the design, keeps to them.
 module board_soc #(
-  parameter int BUS_BYTES  = 4,
-  parameter int RAM_BYTES  = 32768,
-  parameter int MAIN_BYTES = 81920
+  parameter int BUS_BYTES      = 4,
+  parameter int RAM_BYTES      = 32768,
+  parameter int MAIN_BYTES     = 81920,
+  parameter int CYCLES_PER_BIT = 217    // of the UART, until the program says another
 ) (
   input  logic       clk,
   input  logic       rst_n,
@@ -74,7 +75,7 @@ module board_soc #(
     .core_data(main_data)
   );
 
-  board_devices devices (
+  board_devices #(.CYCLES_PER_BIT(CYCLES_PER_BIT)) devices (
     .clk(clk), .rst_n(rst_n),
     .core_use(to_devices), .core_write(data_we), .core_address(data_addr[7:0]), .core_wdata(data_wdata),
     .core_data(device_data),

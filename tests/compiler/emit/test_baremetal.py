@@ -19,6 +19,7 @@ from tilewright.compiler.network.operands import to_memory
 from tilewright.compiler.network.options import Options
 from tilewright.hardware.board.board_design import contents, design_for
 from tilewright.hardware.board.board_simulation import talk
+from tilewright.hardware.board.boards import BOARDS
 from tilewright.isa.command_port import WaitName
 from tilewright.isa.counters import READ_OUTSIDE
 from tilewright.isa.machine import preset
@@ -56,7 +57,7 @@ def example_input(info: TensorInfo, seed: int) -> np.ndarray:
 
 def said(artefact: Artefact, elf: Path, lines: int) -> list[str]:
     """Return the lines that the program says on the board."""
-    design = design_for(artefact.manifest.machine, RAM_BYTES, artefact.manifest.memory_bytes)
+    design = design_for(BOARDS["ulx3s"], artefact.manifest.machine, RAM_BYTES, artefact.manifest.memory_bytes)
     ram, main = loaded_memories(elf.read_bytes(), design.main_bytes)
     frames = [b"\0"] * (lines - 1)  # a byte that nobody reads makes the host wait for another line
     return [line.text for line in talk(design, contents(design, ram, main), frames, cycles_per_bit=QUICK)]

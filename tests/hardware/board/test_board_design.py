@@ -12,7 +12,8 @@ import pytest
 from tilewright.compiler.compile import compile_model
 from tilewright.compiler.emit.board_image import compile_for_board
 from tilewright.hardware.board import bitstream
-from tilewright.hardware.board.board_design import CYCLES_PER_BIT, RTL, TOP, contents, design_for, sources
+from tilewright.hardware.board.board_design import RTL, TOP, contents, design_for, sources
+from tilewright.hardware.board.boards import BOARDS
 from tilewright.hardware.board.ram_contents import ContentsError, exchange, random_contents
 from tilewright.hardware.synthesis.cached_steps import HopelessError, Tool
 from tilewright.isa.machine import preset
@@ -20,20 +21,53 @@ from tilewright.models import builtin
 
 WORDS = 4096
 
-# amaranth-boards, amaranth_boards/ulx3s.py at 01c5066; the UART's names there are the FPGA's, here the FTDI chip's.
-PINS = {
-    "clk_25mhz": "G2", "button_fire1": "R1", "ftdi_rxd": "L4", "ftdi_txd": "M1", "wifi_gpio0": "L2",
-    **{f"led[{i}]": pin for i, pin in enumerate("B2 C2 C1 D2 D1 E2 E1 H3".split())},
+# Balls as the boards' own files have them: ulx3s_v20.lpf of emard/ulx3s; gsd_orangecrab.py of litex-boards (revision
+# 0.2, whose Feather pins GPIO:0 and GPIO:1 are rx and tx) and orangecrab_r0.2.pcf of orangecrab-examples.
+SITES = {
+    "ulx3s": {"oscillator": "G2", "button": "R1", "uart_rx": "M1", "uart_tx": "L4",
+              **{f"outputs[{i}]": site for i, site in enumerate("B2 C2 C1 D2 D1 E2 E1 H3 L2".split())}},
+    "orangecrab": {"oscillator": "A9", "button": "J17", "uart_rx": "N17", "uart_tx": "M18",
+                   "outputs[0]": "K4", "outputs[1]": "M3", "outputs[2]": "J3"},
 }
+FACTS = {
+    "ulx3s": ("LFE5U-85F-6BG381C", ("--85k", "--package", "CABGA381", "--speed", "6"), 25_000_000, 217, 1, (1,) * 8),
+    "orangecrab": ("LFE5U-85F-8MG285C", ("--85k", "--package", "CSFBGA285", "--speed", "8"), 24_000_000, 208, 0,
+                   (0,) * 3),
+}
+SERIAL = re.compile(r'IOBUF PORT "uart_[rt]x" .*PULLMODE=UP')
 
 
-def test_every_port_has_its_pin_and_a_voltage():
-    text = (RTL / "ulx3s.lpf").read_text()
-    assert dict(re.findall(r'LOCATE COMP "([^"]+)" SITE "(\w+)";', text)) == PINS
-    assert set(re.findall(r'IOBUF PORT "([^"]+)" .*IO_TYPE=LVCMOS33', text)) == PINS.keys()
+@pytest.mark.parametrize("name", BOARDS)
+def test_every_port_has_its_pin_and_a_voltage(name):
+    board = BOARDS[name]
+    text = bitstream.preferences(board)
+    assert dict(re.findall(r'LOCATE COMP "([^"]+)" SITE "(\w+)";', text)) == SITES[name]
+    voltages = dict(re.findall(r'IOBUF PORT "([^"]+)" .*IO_TYPE=(\w+)', text))
+    assert voltages == {port: "SSTL135_I" if SITES[name][port] == "J17" else "LVCMOS33" for port in SITES[name]}
+    assert len(SERIAL.findall(text)) == 2
     ports = re.search(r"\) \((.*?)\);", (RTL / f"{TOP}.sv").read_text(), re.DOTALL)[1]
-    assert set(re.findall(r"(\w+)(?:,|\s*//|\s*$)", re.sub(r"//.*", "", ports), re.MULTILINE)) == {
-        name.partition("[")[0] for name in PINS}
+    assert set(re.findall(r"(\w+)(?:,|\s*$)", re.sub(r"//.*", "", ports), re.MULTILINE)) == {
+        port.partition("[")[0] for port in SITES[name]}
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_board_is_what_its_record_says(name):
+    board = BOARDS[name]
+    assert (board.part, board.nextpnr_options, board.clock_hz, board.cycles_per_bit, board.button_pressed,
+            board.lit) == FACTS[name]
+
+
+@pytest.mark.parametrize(("name", "oscillator", "clock"), [("ulx3s", "25", "25"), ("orangecrab", "48", "24")])
+def test_oscillator_and_divided_clock_are_goals_of_the_router(name, oscillator, clock, monkeypatch):
+    monkeypatch.setattr(bitstream, "nextpnr", lambda: Tool("nextpnr-ecp5", "nextpnr-ecp5", "0"))
+    step = bitstream._place_and_route(Path("netlist.json"), design_for(BOARDS[name], preset("nano"), 4, 4), 1)
+    assert f'FREQUENCY PORT "oscillator" {oscillator} MHZ;' in step.inputs["board.lpf"]
+    assert step.arguments[step.arguments.index("--freq") + 1] == clock
+
+
+def test_a_pin_that_must_be_high_is_lit_by_no_lamp_and_high_when_off():
+    parameters = BOARDS["ulx3s"].parameters
+    assert (parameters["OUTPUTS"], parameters["LIT"], parameters["SHOWN"]) == ("9", "9'hff", "72'h8040201008040201")
 
 
 def test_sources_are_there_and_define_the_clock_gate_once():
@@ -43,7 +77,7 @@ def test_sources_are_there_and_define_the_clock_gate_once():
 
 
 def test_contents_are_whole_memories_of_little_endian_words():
-    design = design_for(preset("base"), 32768, 5)
+    design = design_for(BOARDS["ulx3s"], preset("base"), 32768, 5)
     assert design.main_bytes == 16384
     files = contents(design, b"\x78\x56\x34\x12", bytes(range(1, 6)))
     assert files["program.hex"].splitlines()[:2] == ["12345678", "00000000"]
@@ -130,7 +164,7 @@ def test_the_next_seed_is_tried_and_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(bitstream, "nextpnr", lambda: Tool("nextpnr-ecp5", "nextpnr-ecp5", "0"))
     monkeypatch.setattr(bitstream, "finish", finish)
     monkeypatch.setattr(bitstream, "finished", lambda step: False)
-    design = design_for(preset("nano"), 1 << 14, 1 << 14)
+    design = design_for(BOARDS["ulx3s"], preset("nano"), 1 << 14, 1 << 14)
     (tmp_path / "netlist.json").write_text("{}")
     assert bitstream._routed(tmp_path / "netlist.json", design, 1, quiet) == 3
     assert tried == [1, 2, 3]
@@ -149,16 +183,18 @@ def quiet(title):
 
 
 @pytest.mark.slow
-def test_the_bitstream_is_built_and_fast_enough(tmp_path: Path):
+@pytest.mark.parametrize("name", BOARDS)
+def test_the_bitstream_is_built_and_fast_enough(name, tmp_path: Path):
+    board = BOARDS[name]
     machine = preset("nano")
     program = compile_for_board(compile_model(builtin("lenet5"), machine, tmp_path / "lenet5"),
-                                cycles_per_bit=CYCLES_PER_BIT)
-    design = design_for(machine, len(program.ram), len(program.main))
+                                cycles_per_bit=board.cycles_per_bit)
+    design = design_for(board, machine, len(program.ram), len(program.main))
     file, report = bitstream.build_bitstream(design, program.ram, program.main, quiet)
     # The comment at its start names the part; then Lattice's preamble (FPGA-TN-02039, sysCONFIG).
     content = file.read_bytes()
     assert b"LFE5U-85F" in content[:200]
     assert b"\xff\xff\xbd\xb3" in content[:300]
-    assert report.fmax_mhz >= report.clock_mhz == 25
+    assert report.fmax_mhz >= report.clock_mhz == board.clock_hz / 1e6
     assert report.used["DP16KD"] >= (design.ram_bytes + design.main_bytes) // 2048
     assert all(report.used.get(kind, 0) <= available for kind, available in report.available.items())

@@ -16,13 +16,15 @@ from tests.support.bench import ROOT
 from tests.support.onnx_models import ModelBuilder
 from tilewright.errors import ToolError
 from tilewright.hardware.board import deployment as boards
-from tilewright.hardware.board.board_design import CYCLES_PER_BIT
-from tilewright.hardware.board.deployment import Board, answer_of, board_with, frame, frame_of, outputs_of
+from tilewright.hardware.board.boards import BOARDS
+from tilewright.hardware.board.deployment import Deployment, answer_of, deploy, frame, frame_of, outputs_of
 from tilewright.isa.machine import preset
 from tilewright.models import builtin, data
 from tilewright.runtime.oracle.onnx_runtime import session
 from tilewright.tools.progress import Silence
 
+ULX3S = BOARDS["ulx3s"]
+ORANGECRAB = BOARDS["orangecrab"]
 MODEL = builtin("lenet5")
 QUICK = 10
 """Clock cycles per bit in simulation: the whole talk takes seconds."""
@@ -33,8 +35,8 @@ ERROR = 0x40
 
 
 @pytest.fixture(scope="module")
-def board() -> Board:
-    return board_with(MODEL, preset("nano"), cycles_per_bit=QUICK)
+def board() -> Deployment:
+    return deploy(ULX3S, MODEL, preset("nano"), cycles_per_bit=QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,7 @@ def talk(board, digits):
 def test_it_says_what_it_is(talk, board):
     assert talk["start"].text == talk["who is there"].text == board.program.greeting
     assert board.program.greeting == "ready lenet5 on nano, 1024 bytes a frame"
-    assert talk["start"].lamps == READY
+    assert talk["start"].leds == READY
 
 
 @pytest.mark.parametrize(("sent", "index"), [("first digit", 0), ("first digit again", 0),
@@ -76,7 +78,7 @@ def test_it_recognises_digits_as_onnx_runtime_does(talk, board, digits, sent, in
     (expected,) = session(MODEL).run(None, {"image": digits.images[index:index + 1]})
     np.testing.assert_array_equal(outputs_of(board, answer)[0], expected, strict=True)
     assert answer.class_ == expected.argmax() == digits.labels[index]
-    assert talk[sent].lamps == READY | answer.class_
+    assert talk[sent].leds == READY | answer.class_
     assert 5_000 < answer.cycles < 60_000
 
 
@@ -95,11 +97,27 @@ def test_the_reset_button_starts_it_again(talk):
 
 def test_the_real_line_has_115200_baud():
     """The program that goes into the bitstream, at the board's own rate: it greets, and hears a frame."""
-    board = board_with(MODEL, preset("nano"))
-    lines = boards.simulate(board, [frame(b"")], Silence(), cycles_per_bit=CYCLES_PER_BIT)
+    board = deploy(ULX3S, MODEL, preset("nano"))
+    lines = boards.simulate(board, [frame(b"")], Silence(), cycles_per_bit=ULX3S.cycles_per_bit)
     assert [line.text for line in lines] == [board.program.greeting] * 2
     character = 10 * 25e6 / 115_200
     assert lines[1].cycle - lines[0].cycle == pytest.approx((6 + len(board.program.greeting) + 1) * character, rel=0.05)
+
+
+def test_a_board_with_a_divided_clock_and_a_light_of_three_colours(digits):
+    """At its pins: 48 MHz, a button and LEDs that are low when pressed and lit; red, green and blue are bits 0 to 2."""
+    board = deploy(ORANGECRAB, MODEL, preset("nano"), cycles_per_bit=QUICK)
+    sent = [frame_of(board, digits.images[:1]), frame(bytes(1000)), RESET]
+    start, digit, wrong, again = boards.simulate(board, sent, Silence(), cycles_per_bit=QUICK)
+    assert (start.text, start.leds) == (again.text, again.leds) == (board.program.greeting, 0b010)
+    answer = answer_of(digit.text)
+    (expected,) = session(MODEL).run(None, {"image": digits.images[:1]})
+    np.testing.assert_array_equal(outputs_of(board, answer)[0], expected, strict=True)
+    assert answer.class_ == digits.labels[0]
+    assert digit.leds == 0b010
+    assert wrong.text == "error a frame must have 1024 bytes, not 1000"
+    assert wrong.leds == 0b011
+    assert again.cycle - wrong.cycle > 2 * 256
 
 
 def test_frames_have_the_crc_of_the_standard():
@@ -127,7 +145,7 @@ def test_several_inputs_come_in_one_frame_and_several_outputs_in_one_answer(tmp_
     builder.output(builder.conv(right, 2, kernel=3))
     path = tmp_path / "two.onnx"
     path.write_bytes(builder.finish())
-    board = board_with(path, preset("nano"), cycles_per_bit=QUICK)
+    board = deploy(ULX3S, path, preset("nano"), cycles_per_bit=QUICK)
     names = [info.onnx_name for info in board.program.inputs]
     rng = np.random.default_rng(0)
     feeds = [{info.onnx_name: rng.normal(size=info.onnx_shape).astype(np.float32) for info in board.program.inputs}
@@ -151,6 +169,22 @@ def test_several_inputs_come_in_one_frame_and_several_outputs_in_one_answer(tmp_
 ])
 def test_bad_options_are_refused(arguments, sentence):
     assert refused(2, "board", "ulx3s", "simulate", *arguments) == sentence
+
+
+@pytest.mark.parametrize(("name", "sentence"), [
+    ("icebreaker", "amaranth-boards has its pins, and "),
+    ("orangecrap", "orangecrab is near; "),
+])
+def test_another_board_is_refused_with_those_there_are(name, sentence):
+    assert refused(2, "board", name, "build", "-o", "out") == (
+        f"Board must be one of orangecrab, ulx3s, not {name!r}; {sentence}"
+        'docs/first-change.md says under "A board" how one is added')
+
+
+def test_the_help_lists_the_boards():
+    text = invoke("board", "--help").stdout
+    assert all(f"{board.name} " in text and board.title in text for board in BOARDS.values())
+    assert "Example: tilewright board ulx3s simulate" in text
 
 
 class TestSend:
@@ -182,7 +216,7 @@ class TestSend:
 
     def test_the_answer_is_printed(self, line, digits):
         port, answering = line
-        board = board_with(MODEL, preset("nano"))
+        board = deploy(ULX3S, MODEL, preset("nano"))
         heard = answering(board.program.greeting, "class 1 cycles 42709 values 1 2 -3")
         done = invoke("board", "ulx3s", "send", "--port", port)
         assert (done.exit_code, done.stdout) == (0, "class 1, 42,709 cycles, values 1 2 -3\n"), done.output
