@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from tilewright.compiler.tflite.mark import EngineName
 from tilewright.isa.machine import DEFAULT_MACHINE, Machine
 from tilewright.models import NAMES
 from tilewright.runtime.design.design import Design
@@ -27,7 +28,7 @@ class ModelProto(Protocol):
 
 
 GivenModel = str | Path | bytes | ModelProto
-"""A file, the name of a built-in model, or what an ONNX file holds."""
+"""A file, the name of a built-in model, or what an ONNX or .tflite file holds."""
 
 GivenMachine = str | Machine | Design | None
 """Any value of ``--machine``, or the object that it stands for; None for the default machine."""
@@ -58,8 +59,11 @@ def named_path(model: str | Path, steps: Steps) -> Path:
 
 
 @contextmanager
-def model_source(model: GivenModel, calibrate: Samples | None, steps: Steps) -> Iterator[ModelSource]:
+def model_source(model: GivenModel, calibrate: Samples | None, steps: Steps,
+                 reference: EngineName | None = None) -> Iterator[ModelSource]:
     """Yield the model as the commands of the command line take it: a float one quantised, with noise without samples.
+
+    A .tflite file has the arithmetic of its ``reference``, of LiteRT's default session if None.
 
     Raises
     ------
@@ -76,10 +80,10 @@ def model_source(model: GivenModel, calibrate: Samples | None, steps: Steps) -> 
             file.write_bytes(file_content(model))
             name = str(file)
         if calibrate is None:
-            yield find_model(name, steps)
+            yield find_model(name, steps, engine=reference)
             return
         with sample_file(calibrate) as samples:
-            yield find_model(name, steps, calibrate=samples)
+            yield find_model(name, steps, calibrate=samples, engine=reference)
 
 
 def machine_given(machine: GivenMachine) -> Design:

@@ -14,7 +14,7 @@ from tilewright.compiler.onnx.foreign_formats import foreign_folder
 from tilewright.compiler.onnx.open_shapes import BATCH_NOTE, has_open_batch
 from tilewright.compiler.onnx.reader import DYNAMIC_NOTE, QONNX_NOTE, read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
-from tilewright.compiler.tflite.mark import EngineName, names_tflite
+from tilewright.compiler.tflite.mark import ENGINES, EngineName, names_tflite
 from tilewright.errors import InputError, nearest
 from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED, builtin, is_large, large_file
 from tilewright.runtime.oracle.conversion import as_type
@@ -158,8 +158,8 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         raise InputError(f"Option --shape needs a file with open dimensions, and {name} has none")
     if values and name in NAMES:
         raise InputError(f"Option --input-value needs a file, and {name} is built in")
-    if engine is not None and (name in NAMES or not (Path(name).is_file() and names_tflite(Path(name)))):
-        raise InputError(f"The arithmetic of {engine} needs a .tflite file, and {name} is none")
+    if engine is not None:
+        require_tflite(name, engine)
     source, model = _named(name, steps, shapes or {}, values or {}, engine)
     if model is not None and source.origin is ModelOrigin.FILE:
         precision = precision_of(model)
@@ -174,6 +174,14 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         raise InputError(f"Option {'--float' if keep_float else '--calibrate'} needs a float model, and "
                          f"{source.path.name} is already quantised")
     return source
+
+
+def require_tflite(name: str, engine: EngineName) -> None:
+    """Raise :exc:`InputError` unless a model that is computed as ``engine`` does is a .tflite file."""
+    if engine not in ENGINES:
+        raise InputError(f"Reference of a .tflite file must be one of {', '.join(ENGINES)}, not {engine!r}")
+    if name in NAMES or not (Path(name).is_file() and names_tflite(Path(name))):
+        raise InputError(f"The arithmetic of {engine} needs a .tflite file, and {name} is none")
 
 
 def _with_fixed_ranges(source: ModelSource, model: ReadModel, calibrate: Path, steps: Steps) -> ModelSource:

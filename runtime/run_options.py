@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from tilewright.compiler.tflite.mark import EngineName as TfliteName
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.isa.command_port import WaitName
 from tilewright.isa.core_names import HostName
@@ -36,6 +37,9 @@ class RunOptions:
     outputs_only : bool
         Store only the tensors between layers that the network needs, as a compiled model does. Otherwise all are stored
         for the comparison, which takes cycles.
+    reference : {"litert", "litert-reference", "tflm"} or None
+        Whose arithmetic a .tflite file is computed in, as ``--reference`` of the commands; None for any other model,
+        and for that of LiteRT's default session.
     """
 
     pricing: Pricing = DEFAULT
@@ -46,6 +50,7 @@ class RunOptions:
     host: HostName | None = None
     wait: WaitName = "poll"
     outputs_only: bool = False
+    reference: TfliteName | None = None
 
 
 DEFAULT_RUN = RunOptions()

@@ -41,16 +41,17 @@ from tilewright.runtime.given_model import (
     named_path,
 )
 from tilewright.runtime.given_samples import Samples, sample_file
-from tilewright.runtime.model_source import find_model
+from tilewright.runtime.model_source import find_model, require_tflite
 from tilewright.runtime.oracle.conversion import dequantise_output, is_raw, quantise_input
 from tilewright.runtime.oracle.expected_tensors import inexact_tensors
 from tilewright.runtime.oracle.inputs import NodeArg, check_inputs, node_arg, node_args
 from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
+from tilewright.runtime.standard_file import standard_file
 from tilewright.runtime.state_pairs import check_state, first_state
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.waves.wave import Wave
-from tilewright.tools.progress import Silence, Steps
+from tilewright.tools.progress import Silence
 from tilewright.tools.templates import render
 
 __all__ = ["InferenceSession", "SessionArg"]
@@ -85,8 +86,8 @@ class InferenceSession:
     Parameters
     ----------
     model : path, bytes or ModelProto
-        An ONNX file (int8, QDQ or QOperator, or float) or its content, the name of a built-in model, or a folder
-        written by ``tilewright compile``.
+        An ONNX file (int8, QDQ or QOperator, or float), a .tflite file, or the content of either, the name of a
+        built-in model, or a folder written by ``tilewright compile``.
     machine : str, Machine or Design, optional
         Parameters of the machine; or any value of ``--machine``: a preset, a design file, or either with changes, such
         as ``base,extension=prelu.py`` (docs/extensions.md; the file is executed). ``base`` if None. A compiled model
@@ -101,7 +102,8 @@ class InferenceSession:
     options : Options
         Options of the compiler. A compiled model has its own.
     run_options : RunOptions
-        Technology of the report's energy, whether toggles are counted, and where to show progress.
+        Technology of the report's energy, whether toggles are counted, where to show progress, and whose arithmetic a
+        .tflite file is computed in.
     calibrate : path, ndarray or mapping of str to ndarray, optional
         Samples to quantise a float model, or the float part of a partly quantised one: a file as for ``--calibrate``,
         or float32 arrays whose first axis counts samples. Without samples the core computes such a model in float.
@@ -160,7 +162,7 @@ class InferenceSession:
         self._explanation: Explanation | None = None
         self._times: CommandTimes | None = None
         path = named_path(model, run_options.steps) if isinstance(model, str | Path) else self._written(model)
-        self._job = self._load(_file(path, calibrate, run_options.steps), design, keep_tensors, options)
+        self._job = self._load(_file(path, calibrate, run_options), design, keep_tensors, options)
         self._memory = memory or run_options.memory or (design and design.memory) \
             or MemoryTiming.default(self._job.machine)
         self._inputs = node_args(self._job.inputs, self._job.unread)
@@ -433,14 +435,20 @@ def _array(values: npt.ArrayLike, arguments: Sequence[NodeArg], name: str) -> np
     return np.asarray(values, next((each.dtype for each in arguments if each.name == name), None))
 
 
-def _file(model: Path, calibrate: Samples | None, steps: Steps) -> Path:
-    """Return the file to compile: the model, or what it is quantised to."""
-    if calibrate is None:
+def _file(model: Path, calibrate: Samples | None, run_options: RunOptions) -> Path:
+    """Return the file to compile: the model, or what it is quantised to, or read as."""
+    reference = run_options.reference
+    if calibrate is None and reference is None:
         return model
     if model.is_dir():
-        raise InputError(f"Calibration samples need an ONNX file, and {str(model)!r} is a compiled model")
-    with sample_file(calibrate) as file:
-        return find_model(str(model), steps, calibrate=file).path
+        needs = "Calibration samples need an ONNX" if reference is None else "A reference needs a .tflite"
+        raise InputError(f"{needs} file, and {str(model)!r} is a compiled model")
+    if calibrate is not None:
+        with sample_file(calibrate) as file:
+            return find_model(str(model), run_options.steps, calibrate=file, engine=reference).path
+    assert reference is not None
+    require_tflite(str(model), reference)
+    return standard_file(model, {}, engine=reference)[0]
 
 
 def _warn(compiled: Compiled) -> None:

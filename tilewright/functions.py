@@ -1,6 +1,6 @@
 """The commands ``compile``, ``check``, ``compare`` and ``explore`` as functions, with what they find as their values.
 
-A model may be a file, the name of a built-in model, the bytes of an ONNX file or an ``onnx.ModelProto``. A float model is
+A model may be a file, the name of a built-in model, the bytes of an ONNX or .tflite file, or an ``onnx.ModelProto``. A float model is
 quantised as on the command line: with the samples of ``calibrate``, or without them with noise, for a quick look. What
 takes long is shown on standard error if that is a terminal.
 """
@@ -25,6 +25,7 @@ from tilewright.compiler.compile import compile_file, emit_artefact
 from tilewright.compiler.explain import Explanation
 from tilewright.compiler.explain import explain as explanation_of
 from tilewright.compiler.network.options import BEST, Options
+from tilewright.compiler.tflite.mark import EngineName as TfliteName
 from tilewright.runtime.check.model_check import Check, check_model
 from tilewright.runtime.compare.layer_report import LayerComparison, compare_layers
 from tilewright.runtime.design.design import Design
@@ -96,7 +97,7 @@ def _steps() -> Steps:
 
 
 def compile(model: GivenModel, output: str | Path, machine: GivenMachine = None, *, calibrate: Samples | None = None,
-            options: Options = BEST) -> CompiledModel:
+            options: Options = BEST, reference: TfliteName | None = None) -> CompiledModel:
     """Compile a model to a folder with manifest, C, ELF, weights and memory map.
 
     Parameters
@@ -110,6 +111,8 @@ def compile(model: GivenModel, output: str | Path, machine: GivenMachine = None,
         Samples to quantise a float model.
     options : Options
         Options of the compiler.
+    reference : {"litert", "litert-reference", "tflm"}, optional
+        Whose arithmetic a .tflite file is computed in; that of LiteRT's default session if None.
 
     Warns
     -----
@@ -135,7 +138,7 @@ def compile(model: GivenModel, output: str | Path, machine: GivenMachine = None,
     ['logits']
     """
     steps = _steps()
-    with model_source(model, calibrate, steps) as source:
+    with model_source(model, calibrate, steps, reference) as source:
         if source.quantised is not None and calibrate is None:
             for note in source.notes:
                 warnings.warn(note, UserWarning, stacklevel=2)
@@ -146,7 +149,8 @@ def compile(model: GivenModel, output: str | Path, machine: GivenMachine = None,
 
 
 def check(model: GivenModel, machine: GivenMachine = None, *, calibrate: Samples | None = None,
-          capacity: float | None = None, options: Options = BEST, outputs_only: bool = False) -> Check:
+          capacity: float | None = None, options: Options = BEST, outputs_only: bool = False,
+          reference: TfliteName | None = None) -> Check:
     """Return where each node would run and why, its cost, memory and risks, before anything is built.
 
     Parameters
@@ -163,6 +167,8 @@ def check(model: GivenModel, machine: GivenMachine = None, *, calibrate: Samples
     outputs_only : bool
         Predict the cycles of a program that stores only what the network needs, as a compiled model does; otherwise
         those of ``tilewright run``, which stores every tensor to compare it.
+    reference : {"litert", "litert-reference", "tflm"}, optional
+        Whose arithmetic a .tflite file is computed in; that of LiteRT's default session if None.
 
     Raises
     ------
@@ -181,13 +187,13 @@ def check(model: GivenModel, machine: GivenMachine = None, *, calibrate: Samples
     design = machine_given(machine)
     steps = _steps()
     limit = None if capacity is None else int(capacity * (1 << 20))
-    with model_source(model, calibrate, steps) as source, steps.step(f"Checking {source.path.name}"):
+    with model_source(model, calibrate, steps, reference) as source, steps.step(f"Checking {source.path.name}"):
         return check_model(source, design, limit, options=options, outputs_only=outputs_only)
 
 
 def compare(model: GivenModel, machine: GivenMachine = None, engine: EngineName = "fast", *,
             inputs: str | Path | Mapping[str, np.ndarray] | None = None,
-            calibrate: Samples | None = None) -> LayerComparison:
+            calibrate: Samples | None = None, reference: TfliteName | None = None) -> LayerComparison:
     """Compare ONNX Runtime, the integer reference and an engine layer by layer, up to the first difference.
 
     Parameters
@@ -200,6 +206,8 @@ def compare(model: GivenModel, machine: GivenMachine = None, engine: EngineName 
         Input tensors; if None, a suitable input for a built-in model, and seeded random values for others.
     calibrate : path, ndarray or mapping of str to ndarray, optional
         Samples to quantise a float model.
+    reference : {"litert", "litert-reference", "tflm"}, optional
+        Whose arithmetic a .tflite file is computed in; that of LiteRT's default session if None.
 
     Raises
     ------
@@ -220,7 +228,7 @@ def compare(model: GivenModel, machine: GivenMachine = None, engine: EngineName 
     design = machine_given(machine)
     given = nullcontext(None) if inputs is None else sample_file(inputs)
     steps = _steps()
-    with model_source(model, calibrate, steps) as source, given as file:
+    with model_source(model, calibrate, steps, reference) as source, given as file:
         return compare_layers(source, design.machine, engine, file, memory=design.memory, steps=steps)
 
 
