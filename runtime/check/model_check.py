@@ -164,8 +164,9 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
     try:
         memory = _memory(network, machine, options, memory_limit)
         compiled = compile_layers(network, machine, keep_tensors=not outputs_only, options=options, loops=False)
-    except CompileError:
-        refusals = _unplanned(network, machine)
+    except CompileError as error:
+        refusals = _unplanned(network, machine) or (
+            list(map(_refusal, (error, *error.others))) if isinstance(error, UnsupportedNodeError) else [])
         if not refusals:
             raise
         return _refused(model, machine, refusals)
