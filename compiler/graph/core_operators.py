@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from tilewright.compiler.graph.onnx_operators import OnnxOperator
 
 __all__ = [
-    "CoreChain", "CoreHalves", "CoreLeast", "CoreLevels", "CoreLogSoftmax", "CoreLookUp", "CoreNormalisation",
+    "CoreChain", "CoreHalves", "CoreIntegerSoftmax", "CoreLeast", "CoreLevels", "CoreLogSoftmax", "CoreLookUp",
+    "CoreNormalisation",
     "CoreOperator", "CoreResponse", "CoreSoftmax",
 ]
 
@@ -57,6 +58,13 @@ class CoreSoftmax(CoreOperator):
     """Softmax of DequantizeLinear, perhaps with QuantizeLinear behind it."""
 
     op_type: str = "SoftmaxOfLevels"
+
+
+@dataclass(frozen=True)
+class CoreIntegerSoftmax(CoreOperator):
+    """Softmax of levels in whole numbers: `kernels.levels.softmax_steps`."""
+
+    op_type: str = "SoftmaxInIntegers"
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,9 @@ class QPass(OneLayer):
 
 @dataclass(frozen=True, kw_only=True)
 class QScale(OneLayer):
-    """x times a computed vector, an element per channel."""
+    """x times a computed vector, an element per channel. With ``integers`` these take the place of all scales."""
+
+    integers: LongScale | None = None
 
     KIND = "conv"
     ONNX_NAME = "Mul"
@@ -196,11 +198,15 @@ class QProduct(TakesTable):
 
 @dataclass(frozen=True, kw_only=True)
 class QConvTranspose(TakesTable):
-    """Transposed convolution of x, weights as ONNX has them, their scale and bias."""
+    """Transposed convolution of x, weights as ONNX has them, their scale and bias.
+
+    With ``integers`` these take the place of all scales.
+    """
 
     window: ExactWindow
     output_padding: Pair
     groups: int = 1
+    integers: IntegerScale | LongScale | None = None
 
     ONNX_NAME = "ConvTranspose"
 

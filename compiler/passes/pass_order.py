@@ -33,6 +33,7 @@ from tilewright.compiler.passes.lower.build_layers import build_network
 from tilewright.compiler.passes.lower.fuse_chains import FuseChains
 from tilewright.compiler.passes.lower.fuse_core import FuseCore
 from tilewright.compiler.passes.lower.fuse_levels import FuseLevels
+from tilewright.compiler.passes.lower.fuse_softmax import FuseSoftmax
 from tilewright.compiler.passes.lower.quantise_sums import QuantiseSums
 from tilewright.compiler.passes.lower.recognise_unit import RecogniseUnit
 from tilewright.compiler.passes.recognise.equivalents.use_equivalents import UseEquivalents
@@ -61,7 +62,7 @@ from tilewright.isa.extension import BufferUnit, Extension, PostStage
 __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
 RECOGNITION = (
-    OrderNodes(), RebuildNormalisations(), AsImages(), UseEquivalents(), SinkTransposes(),
+    OrderNodes(), FuseSoftmax(), RebuildNormalisations(), AsImages(), UseEquivalents(), SinkTransposes(),
     RemoveIdentity(), FoldAffine(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(),
     TurnImages(), RereadLevels(), RecogniseShifts(), RecogniseTables(), MergeAffine(), RecogniseOnIntegers(),
     RecogniseQdq(), SumFloatProducts(), SumRunTimeProducts(), SpreadQuantisation())

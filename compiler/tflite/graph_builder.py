@@ -17,12 +17,15 @@ from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.tflite.mark import EngineName
 from tilewright.compiler.tflite.tensors import TfliteModel, TfliteOperator, TfliteTensor
 
-__all__ = ["FIRST", "FLOAT", "INT64", "LAST", "TITLES", "GraphBuilder", "LevelNumbers", "channels_first", "constant_of"]
+__all__ = [
+    "FIRST", "FLOAT", "INT32", "INT64", "LAST", "TITLES", "GraphBuilder", "LevelNumbers", "channels_first",
+    "constant_of",
+]
 
 FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 """Axes with channels last in the order of channels first, and back."""
 
-FLOAT, INT64 = int(TensorProto.FLOAT), int(TensorProto.INT64)
+FLOAT, INT32, INT64 = int(TensorProto.FLOAT), int(TensorProto.INT32), int(TensorProto.INT64)
 """ONNX's numbers of these types."""
 
 TITLES: dict[EngineName, str] = {

@@ -4,10 +4,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.compiler.tflite.bounds import ACTIVATIONS, clamped, level_bounds
-from tilewright.compiler.tflite.graph_builder import GraphBuilder, LevelNumbers, constant_of
+from tilewright.compiler.tflite.bounds import ACTIVATIONS, clamped, level_bounds, put_result
+from tilewright.compiler.tflite.graph_builder import INT32, GraphBuilder, LevelNumbers, constant_of
+from tilewright.compiler.tflite.long_products import LongProduct
 from tilewright.compiler.tflite.numbers.kernel_numbers import gated, scaled_levels, tanh_levels
-from tilewright.compiler.tflite.numbers.litert_numbers import eighths, hard_swish, rounded
+from tilewright.compiler.tflite.numbers.litert_numbers import (
+    eighths,
+    hard_swish,
+    rounded,
+    rounded_away,
+    rounded_behind,
+)
 from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
 
 __all__ = ["dequantise", "elementary", "leaky_relu", "logistic", "put_table", "quantise", "rectify", "sloped", "swish",
@@ -27,6 +34,9 @@ _ELEMENTARY: dict[str, tuple[tuple[str, ...], _Function]] = {
     "SQRT": (("Sqrt",), np.sqrt),
 }
 """By TensorFlow Lite's name, ONNX's operators one behind the other, and the function of real numbers in float64."""
+
+_TABLES = ("ELU", "EXP", "LOG")
+"""Those whose tables are the engines'."""
 
 _FAR = 1e6
 """Beyond all levels."""
@@ -79,7 +89,10 @@ def _put_float(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> No
 def elementary(builder: GraphBuilder, operator: TfliteOperator) -> None:
     """Add a function of each element by itself: of levels a table of the function of the real numbers they stand for.
 
-    Where a function has no finite value, the level is that of the largest number, or of the least.
+    Where a function has no finite value, the level is that of the largest number, or of the least. Tables of ELU, EXP
+    and LOG are the engines' own: halves go away from zero, but in XNNPACK's, which has ELU, to even behind the zero
+    point. Source: ``LUTPopulate`` in TensorFlow Lite's ``kernels/internal/common.h``, and XNNPACK's
+    ``src/operators/unary-elementwise-nc.c``.
     """
     kinds, function = _ELEMENTARY[operator.kind]
     x, y = _pair(builder, operator)
@@ -90,7 +103,14 @@ def elementary(builder: GraphBuilder, operator: TfliteOperator) -> None:
         builder.put(operator.outputs[0], kinds[-1], [name])
         return
     with np.errstate(all="ignore"):
-        steps = function((_levels(x) - x.zero) * np.float64(x.scale)) / np.float64(y.scale)
+        real = ((_levels(x) - x.zero).astype(np.float32) * x.scale).astype(np.float64)
+        if operator.kind in _TABLES:
+            values = np.nan_to_num(function(real).astype(np.float32), nan=0.0, posinf=_FAR, neginf=-_FAR)
+            even = builder.engine == "litert" and operator.kind == "ELU"
+            put_table(builder, operator, operator.inputs[0], (rounded_behind if even else rounded_away)(
+                values, np.float32(1) / y.scale, y.zero))
+            return
+        steps = function(real) / np.float64(y.scale)
     far = np.nan_to_num(steps, nan=0.0, posinf=_FAR, neginf=-_FAR)
     builder.near(operator, "its table is rounded once from real numbers")
     put_table(builder, operator, operator.inputs[0],
@@ -194,6 +214,12 @@ def sloped(builder: GraphBuilder, operator: TfliteOperator) -> None:
         negative = scaled_levels(levels * slope, float(np.float32(x.scale * slopes.scale)) / float(y.scale))
         put_table(builder, operator, operator.inputs[0], np.where(levels >= 0, positive, negative) + y.zero)
         return
+    if y.is_levels and builder.engine != "litert" and x.dtype == y.dtype == "int8" and len(x.shape) == 4:
+        product = LongProduct(x, values.reshape(-1, 1, 1, 1).astype(np.int16) - slopes.zero, None,
+                              np.array(float(np.float32(x.scale * slopes.scale)) / float(y.scale)), twice=True)
+        if not product.hindrance:
+            _sloped_in_integers(builder, operator, product)
+            return
     if y.is_levels:
         builder.near(operator, "it has a slope for each channel")
         values = (values.astype(np.float32) - np.float32(slopes.zero)) * slopes.scale
@@ -201,6 +227,30 @@ def sloped(builder: GraphBuilder, operator: TfliteOperator) -> None:
     slope_name = builder.constant(values.astype(np.float32).reshape(form), f"{y.name}:slopes")
     builder.put_real(operator.outputs[0],
                      builder.node("PRelu", [builder.real(operator.inputs[0]), slope_name], like=y.name))
+
+
+def _sloped_in_integers(builder: GraphBuilder, operator: TfliteOperator, product: LongProduct) -> None:
+    """Add a PRELU by a slope for each channel: what is above 0 as a table, and a product of the rest, one of them 0."""
+    x, y = _pair(builder, operator)
+    levels, one = _levels(x), LevelNumbers(np.float32(1), y.zero)
+    positive = scaled_levels(levels - x.zero, float(x.scale) / float(y.scale))
+    above = _looked_up(builder, operator.inputs[0], np.where(levels > x.zero, np.clip(positive + y.zero, -128, 127),
+                                                             y.zero), one)
+    rest = _looked_up(builder, operator.inputs[0], np.minimum(levels, x.zero), LevelNumbers(np.float32(1), x.zero))
+    below = product.put(builder, "Conv", rest, y, {"group": len(product.weights)})
+    below = builder.dequantised(builder.quantised(below, one, like=y.name), one)
+    put_result(builder, operator, builder.node("Add", [builder.dequantised(above, one), below], like=y.name), one)
+
+
+def _looked_up(builder: GraphBuilder, x: int, values: np.ndarray, levels: LevelNumbers) -> str:
+    """Return a function of the levels of tensor ``x`` as int8 ``levels`` of scale 1: ``values``, from the least on."""
+    name, zero = builder.tensor(x).name, builder.tensor(x).zero
+    real = np.empty(256, np.float32)
+    real[(_levels(builder.tensor(x)) - zero) % 256] = values - levels.zero
+    steps = builder.real(x, LevelNumbers(np.float32(1), zero, builder.tensor(x).dtype))
+    place = builder.node("Cast", [steps], like=name, to=INT32)
+    found = builder.node("Gather", [builder.constant(real, f"{name}:table"), place], like=name, axis=0)
+    return builder.quantised(found, levels, like=name)
 
 
 def quantise(builder: GraphBuilder, operator: TfliteOperator) -> None:

@@ -1,10 +1,11 @@
-"""Products whose sums TensorFlow Lite's kernels requantise by multipliers of 31 bits, in ONNX's operators of int64.
+"""Sums that TensorFlow Lite's kernels requantise by multipliers of 31 bits, in ONNX's operators of int64.
 
-The sums themselves are float32, of levels with a scale of 1, and exact below 2**24. The nodes behind them shift their
-magnitudes once and give back the sign: ONNX Runtime computes them, and
+The sums themselves are float32, of levels with a scale of 1, and exact below 2**24; larger ones are added up of several
+products. The nodes behind them shift their magnitudes once and give back the sign: ONNX Runtime computes them, and
 `compiler.passes.recognise.sums.long_chain` reads them.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from tilewright.compiler.tflite.graph_builder import FLOAT, INT64, GraphBuilder,
 from tilewright.compiler.tflite.numbers.kernel_numbers import long_numbers
 from tilewright.compiler.tflite.tensors import TfliteTensor
 from tilewright.isa.integers.long_requantise import LONG_BITS, NUDGE_BITS, long_levels
-from tilewright.isa.integers.shift_requantise import BIAS_BITS
+from tilewright.isa.integers.shift_requantise import BIAS_BITS, SHIFT_BITS
 
-__all__ = ["LongProduct", "multipliers_of"]
+__all__ = ["LongProduct", "multipliers_of", "put_long", "too_far"]
 
 _EXACT, _LARGEST_BIAS, _FAR = 1 << 24, 1 << BIAS_BITS - 1, 1 << 9
+_MOST_PARTS = 16
+_FARTHEST = (1 << SHIFT_BITS) - 1
 _ONE = np.float32(1)
 
 
@@ -33,7 +36,9 @@ def multipliers_of(x: TfliteTensor, weights: TfliteTensor, y: TfliteTensor, *, d
 
 
 class LongProduct:
-    """A Conv or Gemm of levels and constant weights, output channels first, and what its sums are multiplied by.
+    """A Conv, ConvTranspose or Gemm of levels and constant weights, and what its sums are multiplied by.
+
+    Output channels are the first axis of the weights, which are less their zero point.
 
     Sums are rounded ``twice`` or once. A channel whose bias brings all of its sums to one level, as in channels
     that training has left without use, gets that level as its bias, and weights of 0.
@@ -53,9 +58,27 @@ class LongProduct:
     @property
     def _reach(self) -> np.ndarray:
         """The largest sum of each channel, without its bias."""
+        return self._reach_of(self.weights)
+
+    def _reach_of(self, weights: np.ndarray) -> np.ndarray:
         ends = np.iinfo(self.x.dtype)
-        flat = np.abs(self.weights.reshape(self.weights.shape[0], -1).astype(np.int64))
+        flat = np.abs(weights.reshape(weights.shape[0], -1).astype(np.int64))
         return np.asarray(flat.sum(axis=1) * max(ends.max - self.x.zero, self.x.zero - ends.min))
+
+    @property
+    def _parts(self) -> list[np.ndarray] | None:
+        """The weights as a sum of such that float32 holds their sums; None if there are none."""
+        count, least = self.weights.shape[1], -(-int(self._reach.max()) // (_EXACT - 1))
+        for number in range(max(least, 1), min(count, _MOST_PARTS) + 1):
+            bounds = np.arange(number + 1) * count // number
+            parts = []
+            for low, high in pairwise(bounds.tolist()):
+                part = np.zeros_like(self.weights)
+                part[:, low:high] = self.weights[:, low:high]
+                parts.append(part)
+            if all(self._reach_of(part).max() < _EXACT for part in parts):
+                return parts
+        return None
 
     def _settle(self, channel: int) -> None:
         """Replace ``channel`` by its level, if all of its sums have one; beyond `_FAR` all levels saturate to one."""
@@ -71,33 +94,64 @@ class LongProduct:
     @property
     def hindrance(self) -> str:
         """Why integers of these widths do not do, as an end of a sentence; empty if they do."""
-        reach = int(self._reach.max())
-        if reach >= _EXACT:
-            return f"its sums may reach {reach:,}, which float32 does not hold"
+        if self._parts is None:
+            return f"its sums may reach {int(self._reach.max()):,}, which float32 does not hold"
         if (np.abs(self.bias) + self._reach).max() >= _LARGEST_BIAS:
             return f"its biases have more than {BIAS_BITS} bits"
-        return "" if self.shifts.min() > 1 else "its scales are too far apart"
+        return too_far(self.shifts)
 
     def put(self, builder: GraphBuilder, kind: str, name: str, y: TfliteTensor, attributes: dict[str, Any]) -> str:
         """Add the product of levels ``name``; return real numbers with a scale of 1, less the zero point."""
-        levels = LevelNumbers(_ONE, self.x.zero, self.x.dtype)
-        given = builder.constant(self.weights, f"{y.name}:weights")
-        sums = builder.node(kind, [builder.dequantised(name, levels),
-                                   builder.dequantised(given, LevelNumbers(_ONE, 0, str(self.weights.dtype)))],
-                            like=y.name, **attributes)
-        halves = np.left_shift(np.int64(1), self.shifts - 1)
-        addends = halves + np.where(self.twice & (self.shifts > LONG_BITS), 1 << NUDGE_BITS, 0)
+        real = builder.dequantised(name, LevelNumbers(_ONE, self.x.zero, self.x.dtype))
+        sums, parts = [], self._parts
+        assert parts is not None
+        for part in parts:
+            laid = part.swapaxes(0, 1) if kind == "ConvTranspose" else part
+            least, most = int(self.weights.min()), int(self.weights.max())
+            # Zero points of ONNX are of the weights' type: uint8, if they are not int8 without any.
+            zero, dtype = (0, "int8") if -128 <= least and most <= 127 else (max(-least, 0), "uint8")
+            given = builder.constant((laid + zero).astype(dtype), f"{y.name}:weights")
+            weights = builder.dequantised(given, LevelNumbers(_ONE, zero, dtype))
+            sums.append(builder.node(kind, [real, weights], like=y.name, **attributes))
+        shape = (1, -1) if kind == "Gemm" else (1, -1, 1, 1)
+        return put_long(builder, tuple(sums), y.name, tuple(
+            each.reshape(shape) for each in (self.factors, self.shifts, self.bias)), twice=self.twice)
 
-        def by_channel(values: np.ndarray, what: str) -> str:
-            shape = (1, -1) if kind == "Gemm" else (1, -1, 1, 1)
-            return builder.constant(values.astype(np.int64).reshape(shape), f"{y.name}:{what}")
 
-        def then(op: str, *inputs: str, **more: int) -> str:
-            return builder.node(op, inputs, like=y.name, output="", **more)
+def too_far(shifts: np.ndarray) -> str:
+    """Return why shifts are none of the datapath's, as an end of a sentence; empty if they are."""
+    return "" if 1 < shifts.min() and shifts.max() <= _FARTHEST else "its scales are too far apart"
 
-        total = then("Add", then("Cast", sums, to=INT64), by_channel(self.bias, "bias"))
-        sign = then("Sign", total)
-        product = then("Mul", then("Abs", total), by_channel(2 * self.factors, "factors"))
-        numerator = then("Add", then("Add", product, by_channel(2 * addends - 1, "addends")), sign)
-        quotient = then("Div", numerator, by_channel(4 * halves, "divisors"))
-        return then("Cast", then("Mul", quotient, sign), to=FLOAT)
+
+def put_long(builder: GraphBuilder, sums: tuple[str, ...], like: str, numbers: tuple[np.ndarray, ...], *,
+             twice: bool) -> str:
+    """Add what brings whole sums, less their bias, to levels; return real numbers with a scale of 1, less the zero.
+
+    Parameters
+    ----------
+    sums : tuple of str
+        Whole numbers of any type, to be added.
+    numbers : tuple of ndarray
+        int64 multipliers, or 0, shifts from 1 to 63, and biases, which broadcast to the sums.
+    twice : bool
+        Whether there are gemmlowp's two roundings, or one, halves up.
+    """
+    factors, shifts, bias = numbers
+    halves = np.left_shift(np.int64(1), shifts - 1)
+    addends = halves + np.where(twice & (shifts > LONG_BITS), 1 << NUDGE_BITS, 0)
+
+    def constant(values: np.ndarray, what: str) -> str:
+        return builder.constant(values.astype(np.int64), f"{like}:{what}")
+
+    def then(op: str, *inputs: str, **more: int) -> str:
+        return builder.node(op, inputs, like=like, output="", **more)
+
+    total, *more = (then("Cast", each, to=INT64) for each in sums)
+    for each in more:
+        total = then("Add", total, each)
+    total = then("Add", total, constant(bias, "bias"))
+    sign = then("Sign", total)
+    product = then("Mul", then("Abs", total), constant(2 * factors, "factors"))
+    numerator = then("Add", then("Add", product, constant(2 * addends - 1, "addends")), sign)
+    quotient = then("Div", numerator, constant(4 * halves, "divisors"))
+    return then("Cast", then("Mul", quotient, sign), to=FLOAT)

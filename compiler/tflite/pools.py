@@ -1,25 +1,30 @@
 """Pooling, means and sums of TensorFlow Lite."""
 
 import math
+from typing import Any
 
 import numpy as np
 
+from tilewright.compiler.kernels.levels.softmax_steps import integer_softmax
 from tilewright.compiler.tflite.bounds import clamped, level_bounds, put_result, result_of
 from tilewright.compiler.tflite.element_moves import inner_axis, put_in_file_layout
-from tilewright.compiler.tflite.graph_builder import GraphBuilder, LevelNumbers, constant_of
-from tilewright.compiler.tflite.long_products import LongProduct
+from tilewright.compiler.tflite.graph_builder import FLOAT, INT32, INT64, GraphBuilder, LevelNumbers, constant_of
+from tilewright.compiler.tflite.long_products import LongProduct, put_long
+from tilewright.compiler.tflite.numbers import kernel_numbers
 from tilewright.compiler.tflite.numbers.litert_numbers import fixed_point
+from tilewright.compiler.tflite.numbers.one_sided import one_sided
 from tilewright.compiler.tflite.tensors import TfliteOperator
 from tilewright.compiler.tflite.weighted_sums import window
 
-__all__ = ["average_pool", "largest", "max_pool", "mean", "softmax", "total"]
+__all__ = ["AWAY", "average_pool", "largest", "max_pool", "mean", "softmax", "total"]
 
-_AWAY = np.float32(1 / (1 + 2.0**-19))
+AWAY = np.float32(1 / (1 + 2.0**-19))
 """A step of the result in which halves of whole numbers up to 128 lie above, and nothing else changes its side:
 averages of up to 1,024 numbers are at least 1 / 2,048 away from a half, and float32 rounds by 2**-24 of a number."""
 
 _MOST = 1024
 _IMAGE = {1, 2}
+_UNIT = -128, 1 / 256
 _MOST_SUMS = 1 << 22
 
 
@@ -43,7 +48,7 @@ def average_pool(builder: GraphBuilder, operator: TfliteOperator) -> None:
         builder.near(operator, f"its window has more than {_MOST} pixels")
     real = builder.real(operator.inputs[0], LevelNumbers(np.float32(1), 0, x.dtype))
     average = builder.node("AveragePool", [real], like=y.name, **attributes)
-    put_result(builder, operator, average, LevelNumbers(_AWAY, 0, y.dtype))
+    put_result(builder, operator, average, LevelNumbers(AWAY, 0, y.dtype))
 
 
 def max_pool(builder: GraphBuilder, operator: TfliteOperator) -> None:
@@ -75,13 +80,13 @@ def _axes(builder: GraphBuilder, operator: TfliteOperator) -> list[int]:
 def mean(builder: GraphBuilder, operator: TfliteOperator) -> None:
     """Add a MEAN: over rows and columns LiteRT scales the whole sum in float32, as ONNX Runtime's global average."""
     x, y, axes = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0]), _axes(builder, operator)
+    if builder.engine != "litert" and x.is_levels and y.is_levels and axes:
+        _long_mean(builder, operator, axes)
+        return
     if len(x.shape) != 4 or set(axes) != _IMAGE or not x.is_levels:
         if x.is_levels:
             builder.near(operator, f"it is one over axes {axes}")
         _reduced(builder, operator, "ReduceMean", axes)
-        return
-    if builder.engine != "litert":
-        _long_mean(builder, operator)
         return
     own = LevelNumbers.of(x), LevelNumbers.of(y)
     before, behind = own
@@ -93,24 +98,71 @@ def mean(builder: GraphBuilder, operator: TfliteOperator) -> None:
     _put_reduced(builder, operator, name, None if behind == own[1] else behind)
 
 
-def _long_mean(builder: GraphBuilder, operator: TfliteOperator) -> None:
-    """Add a MEAN over an image as a convolution with ones, whose sums' multiplier is divided by their number.
+def _long_mean(builder: GraphBuilder, operator: TfliteOperator, axes: list[int]) -> None:
+    """Add a MEAN of the kernels, whose multiplier of sums is divided by their number.
 
+    Of an image it is a convolution with ones. A multiplier that then has 30 bits is none of the datapath's: sums of
+    each sign are computed by themselves, where weights and biases are found that give the same (`one_sided`).
     Source: ``QuantizedMeanOrSum`` in TensorFlow Lite's ``kernels/internal/reference/reduce.h``.
     """
     x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
-    count = x.shape[1] * x.shape[2]
+    count = math.prod(x.shape[axis] for axis in axes)
     multiplier, shift = fixed_point(float(x.scale) / float(y.scale))
     cut = min(count.bit_length() - 1, 31 + shift)
-    ones = np.ones((x.shape[3], 1, *x.shape[1:3]), np.int8)
-    divided = (multiplier << cut) // count
-    product = LongProduct(x, ones, None, np.array(math.ldexp(divided, shift - cut - 31)), twice=True)
-    if divided >> 30 != 1 or product.hindrance or x.dtype != "int8" or y.dtype != "int8":
-        builder.near(operator, "its multiplier has fewer than 31 bits")
-        _reduced(builder, operator, "ReduceMean", _axes(builder, operator))
-        return
-    real = product.put(builder, "Conv", builder.stored(operator.inputs[0]), y, {"group": x.shape[3]})
-    _put_reduced(builder, operator, real, LevelNumbers(np.float32(1), y.zero, y.dtype))
+    divided, down = (multiplier << cut) // count, 31 - shift + cut
+    levels = LevelNumbers(np.float32(1), y.zero, y.dtype)
+    real = None
+    if len(x.shape) == 4 and 0 not in axes and x.dtype == y.dtype == "int8":
+        real = _image_mean(builder, operator, axes, divided, down)
+    if real is None:
+        real = _summed(builder, operator, axes, divided, down)
+    _put_reduced(builder, operator, real, levels)
+
+
+def _image_mean(builder: GraphBuilder, operator: TfliteOperator, axes: list[int], multiplier: int,
+                shift: int) -> str | None:
+    """Return the mean of an image as levels less the zero point, of one or two convolutions; None if there are none."""
+    x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
+    name, channels = builder.stored(operator.inputs[0]), x.shape[3]
+    group = {"group": 1 if 3 in axes else channels}
+    kernel = [x.shape[axis] if axis in axes else 1 for axis in sorted(_IMAGE)]
+    ones = np.ones((1, channels, *kernel) if 3 in axes else (channels, 1, *kernel), np.int8)
+    count = ones[0].size
+    whole = LongProduct(x, ones, None, np.array(math.ldexp(multiplier, -shift)), twice=True)
+    if whole.hindrance:
+        return None
+    if multiplier >> 30 == 1:
+        return whole.put(builder, "Conv", name, y, group)
+    sums = [each for each in (count * (-128 - x.zero), count * (127 - x.zero)) if each]
+    found = [one_sided(end, multiplier, shift) for end in sums]
+    parts = []
+    for end, numbers in zip(sums, found, strict=True):
+        if numbers is None:
+            return None
+        weight, bias, factor = numbers
+        part = LongProduct(x, ones * np.int8(weight), np.full(len(ones), bias), np.array(factor), twice=False)
+        if part.hindrance:
+            return None
+        real = part.put(builder, "Conv", name, y, group)
+        if len(sums) > 1:
+            own = LevelNumbers(np.float32(1), y.zero, y.dtype)
+            bounds = (y.zero, 127) if end > 0 else (-128, y.zero)
+            stored = clamped(builder, builder.quantised(real, own, like=y.name), bounds, y)
+            real = builder.dequantised(stored, own)
+        parts.append(real)
+    return parts[0] if len(parts) == 1 else builder.node("Add", parts, like=y.name)
+
+
+def _summed(builder: GraphBuilder, operator: TfliteOperator, axes: list[int], multiplier: int, shift: int) -> str:
+    """Return the mean as levels less the zero point, of sums that the host core adds."""
+    x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
+    inner = builder.constant(np.array([inner_axis(operator, axis, len(x.shape)) for axis in axes], np.int64),
+                             f"{y.name}:axes")
+    wide = builder.node("Cast", [builder.stored(operator.inputs[0])], like=y.name, to=INT32)
+    zero = builder.constant(np.array(x.zero, np.int32), f"{y.name}:zero")
+    sums = builder.node("ReduceSum", [builder.node("Sub", [wide, zero], like=y.name), inner], like=y.name, keepdims=1)
+    return put_long(builder, (sums,), y.name, tuple(np.array(each, np.int64) for each in (multiplier, shift, 0)),
+                    twice=True)
 
 
 def _of_mean(x: LevelNumbers, y: LevelNumbers, count: int) -> tuple[LevelNumbers, LevelNumbers] | None:
@@ -191,6 +243,9 @@ def _put_reduced(builder: GraphBuilder, operator: TfliteOperator, name: str,
 def softmax(builder: GraphBuilder, operator: TfliteOperator) -> None:
     """Add a SOFTMAX over the last axis."""
     x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
+    if builder.engine != "litert" and x.dtype == y.dtype == "int8" and (y.zero, float(y.scale)) == _UNIT:
+        _softmax_in_integers(builder, operator)
+        return
     name, beta = builder.real(operator.inputs[0]), np.float32(operator.options["Beta"])
     if y.is_levels:
         builder.near(operator, "its exponentials are float32")
@@ -198,3 +253,22 @@ def softmax(builder: GraphBuilder, operator: TfliteOperator) -> None:
         name = builder.node("Mul", [name, builder.constant(np.array(beta, np.float32), f"{y.name}:beta")], like=y.name)
     axis = inner_axis(operator, -1, len(x.shape))
     put_result(builder, operator, builder.node("Softmax", [name], like=y.name, axis=axis))
+
+
+def _softmax_in_integers(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a SOFTMAX of the kernels' own, whose result is in 256ths."""
+    x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
+    axis = inner_axis(operator, -1, len(x.shape))
+    terms = kernel_numbers.softmax_terms(float(x.scale), float(np.float32(operator.options["Beta"])))
+
+    def put(op: str, *inputs: str | int) -> str:
+        names = [builder.constant(np.array(each, np.int64), f"{y.name}:number") if isinstance(each, int) else each
+                 for each in inputs]
+        if op == "ReduceSum":
+            names.append(builder.constant(np.array([axis], np.int64), f"{y.name}:axis"))
+        more: dict[str, dict[str, Any]] = {"Cast": {"to": INT64}, "ReduceMax": {"axes": [axis]}}
+        return builder.node(op, names, like=y.name, output="", **more.get(op, {}))
+
+    levels = integer_softmax(put, builder.stored(operator.inputs[0]), builder.constant(terms, f"{y.name}:terms"))
+    put_result(builder, operator, builder.node("Cast", [levels], like=y.name, to=FLOAT),
+               LevelNumbers(np.float32(1), y.zero, y.dtype))

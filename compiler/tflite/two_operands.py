@@ -9,6 +9,7 @@ from tilewright.compiler.tflite.bounds import put_result
 from tilewright.compiler.tflite.element_moves import in_file_layout
 from tilewright.compiler.tflite.graph_builder import FIRST, GraphBuilder, LevelNumbers, channels_first
 from tilewright.compiler.tflite.level_functions import put_table
+from tilewright.compiler.tflite.long_products import LongProduct, put_long, too_far
 from tilewright.compiler.tflite.numbers import kernel_numbers
 from tilewright.compiler.tflite.numbers.litert_numbers import LEVELS, sum_of_levels
 from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
@@ -40,14 +41,47 @@ def multiply(builder: GraphBuilder, operator: TfliteOperator) -> None:
 
     x, z = _operands(builder, operator)
     y = builder.tensor(operator.outputs[0])
-    if all(each.is_levels and each.dtype == "int8" for each in (x, z, y)) and x.data is z.data is None \
-            and (y.zero % 2 or builder.engine != "litert"):
+    if (_put_channel_product if builder.engine == "litert" else _put_long_product)(builder, operator):
+        return
+    if all(each.is_levels and each.dtype == "int8" for each in (x, z, y)) and x.data is z.data is None and y.zero % 2:
         pairs = ((LEVELS[:, None] - x.zero) * (LEVELS[None] - z.zero)).astype(np.int64)
         scaled = pairs.astype(np.float32) * np.float32(np.float32(x.scale * z.scale) / y.scale)
         made, wanted = np.rint(scaled + np.float32(y.zero)), _product_levels(builder, (x, z, y), pairs) + y.zero
         if wrong := int(np.count_nonzero(np.clip(made, -128, 127) != np.clip(wanted, -128, 127))):
             builder.near(operator, f"{wrong:,} of {_ALL:,} pairs of its operands are near a half of a level")
     _put(builder, operator, "Mul", product)
+
+
+def _put_long_product(builder: GraphBuilder, operator: TfliteOperator) -> bool:
+    """Write a product of levels in whole numbers; tell whether it is one, and not that of a tensor by one number."""
+    (x, z), y = _operands(builder, operator), builder.tensor(operator.outputs[0])
+    if any(not each.is_levels or each.dtype != y.dtype for each in (x, z, y)) or 1 in (
+            each.data.size for each in (x, z) if each.data is not None):
+        return False
+    multiplier, shift = (np.array(each, np.int64) for each in kernel_numbers.long_numbers(
+        [float(x.scale) * float(z.scale) / float(y.scale)]))
+    if why := too_far(shift):
+        builder.near(operator, why)
+        return False
+    levels = LevelNumbers(np.float32(1), y.zero, y.dtype)
+    if (weights := _channel_weights(x, z, y)) is not None:
+        product = LongProduct(x, weights, None, np.array(float(x.scale) * float(z.scale) / float(y.scale)), twice=True)
+        real = product.put(builder, "Conv", builder.stored(x.index), y, {"group": len(weights)})
+    else:
+        names = [builder.dequantised(_aligned(builder, each.index, len(y.shape)),
+                                     LevelNumbers(np.float32(1), each.zero, each.dtype)) for each in (x, z)]
+        sums = builder.node("Mul", names, like=y.name)
+        real = put_long(builder, (sums,), y.name, (multiplier, shift, np.zeros(1, np.int64)), twice=True)
+    put_result(builder, operator, real, levels)
+    return True
+
+
+def _channel_weights(x: TfliteTensor, z: TfliteTensor, y: TfliteTensor) -> np.ndarray | None:
+    """Return a constant that has a number for each channel of an image as weights; None if it is none."""
+    if z.data is None or z.data.size == 1 or x.data is not None or len(x.shape) != 4 or x.shape != y.shape \
+            or z.data.size != x.shape[3] or (z.shape or (1,))[-1] != x.shape[3]:
+        return None
+    return z.data.reshape(-1, 1, 1, 1).astype(np.int16) - z.zero
 
 
 def _product_levels(builder: GraphBuilder, tensors: tuple[TfliteTensor, ...], products: np.ndarray) -> np.ndarray:
@@ -143,6 +177,20 @@ def _put_real(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> Non
     names = [builder.as_real(_aligned(builder, index, len(y.shape)), builder.tensor(index))
              for index in operator.inputs]
     put_result(builder, operator, builder.node(kind, names, like=y.name))
+
+
+def _put_channel_product(builder: GraphBuilder, operator: TfliteOperator) -> bool:
+    """Write a product by a constant for each channel as a convolution, which LiteRT rounds alike; tell if it is one."""
+    (x, z), y = _operands(builder, operator), builder.tensor(operator.outputs[0])
+    if not all(each.is_levels and each.dtype == "int8" for each in (x, z, y)):
+        return False
+    weights = _channel_weights(x, z, y)
+    if weights is None or weights.min() < -128 or weights.max() > 127:
+        return False
+    name = builder.constant(weights.astype(np.int8), f"{y.name}:weights")
+    inputs = [builder.real(x.index), builder.dequantised(name, LevelNumbers(z.scale, 0))]
+    put_result(builder, operator, builder.node("Conv", inputs, like=y.name, group=len(weights)))
+    return True
 
 
 def _put_sum(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> None:

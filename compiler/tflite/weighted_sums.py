@@ -149,18 +149,18 @@ def fully_connected(builder: GraphBuilder, operator: TfliteOperator) -> None:
         put_in_file_layout(builder, operator.outputs[0], result_of(builder, operator, product, levels))
 
 
-def _long_product(builder: GraphBuilder, operator: TfliteOperator, weights: np.ndarray, *,
-                  dense: bool = False) -> LongProduct | None:
+def _long_product(builder: GraphBuilder, operator: TfliteOperator, weights: np.ndarray, *, dense: bool = False,
+                  data: int = 0, bias: int = 2) -> LongProduct | None:
     """Return a product with output channels first, if its engine requantises it in whole numbers; note if we do not."""
-    x, given, y = (builder.tensor(index) for index in (*operator.inputs[:2], operator.outputs[0]))
+    x, given, y = (builder.tensor(index) for index in (operator.inputs[data], operator.inputs[1], operator.outputs[0]))
     if builder.engine == "litert" or not (x.is_levels and y.is_levels and given.is_levels):
         return None
-    bias = constant_of(builder, operator, 2, "bias").reshape(-1) if operator.has(2) else None
-    if given.zeros.any() or weights.dtype != np.int8 or x.dtype != y.dtype:
-        builder.near(operator, "its levels are unsigned")
+    values = constant_of(builder, operator, bias, "bias").reshape(-1) if operator.has(bias) else None
+    if np.unique(given.zeros).size > 1 or weights.dtype.name not in ("int8", "uint8") or x.dtype != y.dtype:
+        builder.near(operator, "its levels are of several types, or its weights have several zero points")
         return None
-    made = LongProduct(x, weights, bias, multipliers_of(x, given, y, dense=dense),
-                       twice=not dense or builder.engine == "tflm")
+    made = LongProduct(x, weights.astype(np.int16) - int(given.zeros[0]), values,
+                       multipliers_of(x, given, y, dense=dense), twice=not dense or builder.engine == "tflm")
     if made.hindrance:
         builder.near(operator, made.hindrance)
     return None if made.hindrance else made
@@ -168,13 +168,11 @@ def _long_product(builder: GraphBuilder, operator: TfliteOperator, weights: np.n
 
 def _put_product(builder: GraphBuilder, operator: TfliteOperator, kind: str, weights: np.ndarray, axis: int,
                  attributes: dict[str, Any], data: int = 0, bias: int = 2) -> None:
-    if kind == "Conv" and (long := _long_product(builder, operator, weights)) is not None:
+    if (long := _long_product(builder, operator, weights.swapaxes(0, axis), data=data, bias=bias)) is not None:
         y = builder.tensor(operator.outputs[0])
         real = long.put(builder, kind, builder.stored(operator.inputs[data]), y, attributes)
         put_result(builder, operator, real, LevelNumbers(np.float32(1), y.zero, y.dtype))
         return
-    if kind == "ConvTranspose" and builder.engine != "litert" and builder.tensor(operator.outputs[0]).is_levels:
-        builder.near(operator, "its sums are scaled in float32")
     inputs = [builder.real(operator.inputs[data]),
               builder.weights(weights, builder.tensor(operator.inputs[1]), axis),
               *_bias(builder, operator, data, bias)]

@@ -111,6 +111,43 @@ class _Graph:
         return self.add(kind, inputs, self.tensor(self.shape(x), scale=scale),
                         FusedActivationFunction=self.choices.pick((0, 1, 3)))
 
+    def widen(self, x: int) -> int:
+        """Add a transposed convolution or a linear resize."""
+        choices, shape = self.choices, self.shape(x)
+        if max(shape[1:3]) > 20:
+            return x
+        if choices.chance(40):
+            size = [int(choices.pick((2 * each, 4 * each, 2 * each - 1, each + 3, 3 * each))) for each in shape[1:3]]
+            corners, half = choices.pick(((False, False), (True, False), (False, True)))
+            return self.add("RESIZE_BILINEAR", [x, self.file.constant(np.array(size, np.int32))],
+                            self.tensor((1, *size, shape[3]), like=x), AlignCorners=corners, HalfPixelCenters=half)
+        same, side, stride, outputs = choices.chance(50), choices.pick((3, 2, 4)), 2, choices.pick((8, 5))
+        size = [each * stride if same else (each - 1) * stride + side for each in shape[1:3]]
+        scales = self.rng.uniform(0.002, 0.02, outputs).astype(np.float32)
+        weights = self.file.constant(self.rng.integers(-127, 128, (outputs, side, side, shape[3])).astype(np.int8),
+                                     scales)
+        own = self.numbers[x][0]
+        inputs = [self.file.constant(np.array([1, *size, outputs], np.int32)), weights, x]
+        if choices.chance(70):
+            inputs.append(self.file.constant(self.rng.integers(-2000, 2000, outputs).astype(np.int32),
+                                             scales * np.float32(own)))
+        y = self.tensor((1, *size, outputs), scale=float(own * scales.mean() * 40 * np.sqrt(side * side * shape[3])))
+        return self.add("TRANSPOSE_CONV", inputs, y, Padding=0 if same else 1, StrideW=stride, StrideH=stride,
+                        FusedActivationFunction=0)
+
+    def channels(self, x: int) -> int:
+        """Add a softmax of the channels, or slopes or factors of theirs."""
+        shape, kind = self.shape(x), self.choices.pick(("SOFTMAX", "PRELU", "MUL"))
+        if kind == "SOFTMAX":
+            y = self.file.tensor(shape, 1 / 256, -128)
+            self.numbers[y] = 1 / 256, -128
+            return self.add(kind, [x], y, Beta=1.0)
+        zero = int(self.choices.pick((0, 0, 5, -128)))
+        values = self.rng.integers(max(-128, zero - 128), min(127, zero + 127) + 1, (1, 1, shape[3])).astype(np.int8)
+        constant = self.file.constant(values, np.float32(self.rng.uniform(0.002, 0.02)), zero=zero)
+        y = self.tensor(shape, scale=self.numbers[x][0] * float(self.rng.uniform(0.6, 1.7)))
+        return self.add(kind, [x, constant], y, **({"FusedActivationFunction": 0} if kind == "MUL" else {}))
+
     def move(self, x: int) -> int:
         """Add a pad, a repetition or a slice."""
         shape, kind = self.shape(x), self.choices.pick(("PAD", "RESIZE_NEAREST_NEIGHBOR", "SLICE"))
@@ -146,7 +183,7 @@ def graph(seed: int) -> bytes:
     choices = made.choices
     x = given = made.tensor((1, choices.between(5, 14), choices.between(5, 14), choices.pick((3, 1, 8))))
     for _ in range(choices.between(2, 6)):
-        step = choices.pick((made.product, made.pair, made.function, made.pool, made.move))
+        step = choices.pick((made.product, made.pair, made.function, made.pool, made.move, made.widen, made.channels))
         x = step(x)
     return made.file.content([given], [made.end(made.product(x))])
 

@@ -87,6 +87,7 @@ def _dense(rows: int, shape: tuple[int, ...], outputs: int, per_channel: bool, *
 _case("dense", _dense(1, (1, 60), 17, False))
 _case("dense per channel", _dense(1, (1, 60), 17, True, FusedActivationFunction=1))
 _case("dense of an image", _dense(1, (1, 4, 3, 5), 9, False))
+_case("dense of many", _dense(1, (1, 2, 5, 120), 6, True))
 _case("dense of rows", _dense(6, (1, 6, 10), 8, False, KeepNumDims=True))
 
 
@@ -126,6 +127,7 @@ for _kind in ("ADD", "SUB", "MUL"):
     _case(f"{_kind.lower()} per channel", _two(_kind, (1, 8, 8, 4), (1, 1, 1, 4)))
     _case(f"{_kind.lower()} of one", _two(_kind, (1, 8, 8, 4), (1,), constant=True))
     _case(f"{_kind.lower()} of rows", _two(_kind, (1, 40), (1, 40)))
+_case("mul by channels", _two("MUL", (1, 8, 8, 4), (1, 1, 4), constant=True))
 _case("squared difference", _two("SQUARED_DIFFERENCE", (1, 8, 8, 4), (1, 8, 8, 4)))
 _case("batch product", _batch_product((1, 6, 10), (1, 7, 10), turned=True))
 _case("batch product of four axes", _batch_product((1, 2, 6, 10), (1, 2, 10, 5)))
@@ -238,6 +240,7 @@ _case("bilinear by 2", _moved("RESIZE_BILINEAR", (1, 4, 6, 5), (1, 8, 12, 5), _i
 _case("bilinear by 4", _moved("RESIZE_BILINEAR", (1, 4, 6, 5), (1, 16, 24, 5), _ints(16, 24), HalfPixelCenters=True))
 _case("bilinear plain", _moved("RESIZE_BILINEAR", (1, 4, 6, 5), (1, 8, 12, 5), _ints(8, 12)))
 _case("bilinear aligned", _moved("RESIZE_BILINEAR", (1, 4, 6, 5), (1, 7, 11, 5), _ints(7, 11), AlignCorners=True))
+_case("bilinear by 3", _moved("RESIZE_BILINEAR", (1, 4, 6, 5), (1, 12, 15, 5), _ints(12, 15), HalfPixelCenters=True))
 _case("strided slice", _moved("STRIDED_SLICE", (1, 8, 9, 5), (1, 3, 4, 5), _ints(0, 1, 1, 0), _ints(1, 7, 9, 5),
                               _ints(1, 2, 2, 1)))
 _case("strided slice shrunk", _moved("STRIDED_SLICE", (1, 8, 9, 5), (1, 9, 5), _ints(0, 3, 0, 0), _ints(1, 4, 9, 5),
@@ -286,6 +289,8 @@ def _reduced(kind: str, shape: tuple[int, ...], result: tuple[int, ...], axes: t
 _case("mean", _reduced("MEAN", (1, 7, 7, 32), (1, 32), (1, 2)))
 _case("mean of one scale", _reduced("MEAN", (1, 2, 2, 64), (1, 64), (1, 2), own=True))
 _case("mean kept", _reduced("MEAN", (1, 7, 5, 32), (1, 1, 1, 32), (1, 2), keep=True))
+_case("mean of rows", _reduced("MEAN", (1, 6, 5, 8), (1, 5, 8), (1,)))
+_case("mean of all", _reduced("MEAN", (1, 6, 10), (1, 10), (1,)))
 _case("mean of channels", _reduced("MEAN", (1, 7, 5, 8), (1, 7, 5), (3,)))
 _case("largest", _reduced("REDUCE_MAX", (1, 7, 5, 8), (1, 8), (1, 2), own=True))
 

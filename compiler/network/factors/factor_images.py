@@ -176,10 +176,9 @@ class _ProductImages:
         channels = self.product.in_shape[0]
         image = self._tensor("parameters", (PARAMETER_BYTES, 1, channels))
         values = (np.arange(-128, 128) - self.factor.zero_point) * (-1 if self.factor.negated else 1)
-        biases = (-self.product.pad_value * values).astype("<i4").view(np.int8).reshape(-1, _BIAS_BYTES)
+        words = self._words(-self.product.pad_value * values)
+        biases, constant = words[:, :_BIAS_BYTES], words[0, _BIAS_BYTES:].astype(np.int32)
         source = self._view((1, 1, channels))
-        mantissa, shift = pack_scale(float(self.product.requantisation.scale[0]))
-        constant = np.array([mantissa | shift << 24], "<u4").view(np.int8).astype(np.int32)
         self._layer(f"{self.product.name}:scale", source, self._bytes(image, _BIAS_BYTES, _BIAS_BYTES),
                     np.zeros((_BIAS_BYTES, 1, 1, 1), np.int8), constant, np.ones(_BIAS_BYTES, np.float32))
         tables: dict[bytes, list[int]] = {}
@@ -192,6 +191,16 @@ class _ProductImages:
             self.layers[-1] = replace(self.layers[-1], table=np.frombuffer(table, np.int8),
                                       also=tuple(other.name for other in others))
         return image.name
+
+    def _words(self, biases: np.ndarray) -> np.ndarray:
+        """Return the parameters with these biases, int8 (biases, bytes); the bytes behind a bias's are all the same."""
+        number = self.product.requantisation
+        if number.integers is None:
+            mantissa, shift = pack_scale(float(number.scale[0]))
+            words = biases.astype("<i4").view("<u4").astype("<u8") | np.uint64(mantissa | shift << 24) << np.uint64(32)
+        else:
+            words = number.integers.of_channels(np.zeros(len(biases), np.int64)).words(biases).astype("<u8")
+        return words.view(np.int8).reshape(len(biases), PARAMETER_BYTES)
 
     def _bytes(self, image: TensorInfo, first: int, count: int) -> TensorInfo:
         """Return bytes ``first`` .. of the parameters of every channel."""

@@ -294,9 +294,12 @@ class _Build:
             name=name, onnx_nodes=node.onnx_nodes, source=x, output=self.info(node.output), weights=weights, bias=bias,
             strides=window.strides, pads=window.pads, dilations=window.dilations, groups=operator.groups,
             requantisation=Requantisation(scale=np.ascontiguousarray(np.broadcast_to(scale, channels), np.float32),
-                                  zero_point=own.zero_point, low=operator.low, high=operator.high),
+                                  zero_point=own.zero_point, low=operator.low, high=operator.high,
+                                  integers=operator.integers),
             table=operator.table, exact=operator.exact)
         layers, parts = convolution.layers()
+        for layer in layers:
+            _check_integers(node, operator.integers, layer.bias)
         self.parts |= parts
         return list(layers)
 

@@ -32,7 +32,7 @@ def product_layer(node: Node, operator: QScale, name: str, types: tuple[TensorIn
         If the scales are beyond what the datapath multiplies by.
     """
     x, vector, own, out = types
-    scale, exact = product_scale(x, vector, own)
+    scale, exact = product_scale(x, vector, own) if operator.integers is None else (operator.integers.factors[0], True)
     try:
         pack_scale(float(scale))
     except ValueError as error:
@@ -44,12 +44,13 @@ def product_layer(node: Node, operator: QScale, name: str, types: tuple[TensorIn
         zero, low, high = -1 - zero, -1 - high, -1 - low
         table = (np.arange(-128, 128).astype(np.int8) if table is None else table)[::-1]
     channels = x.shape[0]
+    integers = operator.integers and operator.integers.of_channels(np.zeros(channels, np.int64))
     return Layer(name=name, kind="conv", onnx_nodes=node.onnx_nodes, input=x.name, output=node.output,
                  in_shape=x.shape, conv_shape=x.shape, out_shape=out.shape, weights=None,
                  bias=np.zeros(channels, np.int32), kernel=(1, factor.halves),
                  dilations=(1, 1 if factor.halves == 1 else 0), pad_value=x.zero_point, groups=channels,
                  requantisation=Requantisation(scale=np.full(channels, scale, np.float32), zero_point=zero, low=low,
-                                               high=high),
+                                               high=high, integers=integers),
                  factor=factor, pool=operator.pool, table=table, residual=operator.residual,
                  table_first=operator.table_first, exact=operator.exact and exact)
 

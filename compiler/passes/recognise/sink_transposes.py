@@ -210,9 +210,12 @@ def _resize(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
     operator = node.operator
     if len(node.inputs) < 3 or len(sized) != 1 or not isinstance(operator, OnnxResize) or operator.axes is not None:
         return None
-    value = state.constants.get(node.inputs[sized[0]])
+    value, shape = state.constants.get(node.inputs[sized[0]]), state.shape(node.inputs[0])
     if value is None or value.size != len(perm):
         return None
+    same = value == (1 if sized[0] == 2 else np.array(shape or (0,) * len(perm)))
+    if operator.mode != "nearest" and same[1] and not same[list(perm).index(1)]:
+        return None     # rows and columns of an image, which the datapath resizes where they are
     moved = np.empty_like(value)
     moved[list(perm)] = value
     name = state.constant(f"{node.output}:size", moved)

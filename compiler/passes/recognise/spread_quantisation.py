@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.graph import scales as quantisation
+from tilewright.compiler.graph.core_operators import CoreIntegerSoftmax
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.integer_nodes import moved_type
 from tilewright.compiler.graph.integer_operators import QClamp, QInterpolate, QMaxPool
@@ -32,10 +33,13 @@ class SpreadQuantisation(Pass):
                  if source not in graph.constants and graph.tensors[node.output].dtype in quantisation.INTEGERS]
         graph = _spread(graph, moves)
         for node in graph.nodes:
-            if _moves(node) and not (tensor := graph.tensors[node.inputs[0]]).quantised:
-                # Nothing tells what these integers stand for, so they stand for themselves.
-                graph = graph.with_tensors(replace(tensor, scale=np.float32(1), zero_point=0))
-                graph = _spread(graph, moves)
+            alone = node.inputs[:1] if _moves(node) else (
+                node.inputs[0], node.output) if isinstance(node.operator, CoreIntegerSoftmax) else ()
+            for name in alone:
+                if not (tensor := graph.tensors[name]).quantised:
+                    # Nothing tells what these integers stand for, so they stand for themselves.
+                    graph = graph.with_tensors(replace(tensor, scale=np.float32(1), zero_point=0))
+                    graph = _spread(graph, moves)
         return graph
 
 

@@ -5,6 +5,7 @@ of the reference kernels, which round once.
 """
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -12,10 +13,10 @@ from tilewright.compiler.tflite.numbers.litert_numbers import LEVELS, fixed_poin
 from tilewright.isa.integers.gemmlowp import divide_by_power, high_product, twice_rounded
 from tilewright.isa.integers.long_requantise import LONG_BITS
 
-__all__ = ["gated", "long_numbers", "scaled_levels", "sum_of_levels", "tanh_levels"]
+__all__ = ["gated", "long_numbers", "scaled_levels", "softmax_terms", "sum_of_levels", "tanh_levels"]
 
 _SUM_BITS = 20
-_INPUT_BITS, _LARGEST = 4, (1 << 31) - 1
+_INPUT_BITS, _SOFTMAX_BITS, _LARGEST = 4, 5, (1 << 31) - 1
 _EXPONENTS = ((-2, 1672461947), (-1, 1302514674), (0, 790015084), (1, 290630308), (2, 39332535), (3, 720401), (4, 242))
 """exp(-2**k) of each exponent k, in 31 bits."""
 
@@ -49,7 +50,7 @@ def sum_of_levels(scales: tuple[np.float32, np.float32, np.float32], zeros: tupl
     return scaled_levels(sums, top / (1 << _SUM_BITS) / float(scales[2])) + zeros[2]
 
 
-def long_numbers(real: np.ndarray) -> tuple[list[int], list[int]]:
+def long_numbers(real: Iterable[float]) -> tuple[list[int], list[int]]:
     """Return multipliers of 31 bits, or 0, and shifts for real numbers, one for each channel."""
     multipliers, shifts = zip(*(fixed_point(float(each)) for each in real), strict=True)
     return list(multipliers), [LONG_BITS - shift for shift in shifts]
@@ -67,6 +68,17 @@ def gated(levels: np.ndarray, scale: np.float32) -> np.ndarray:
         return positive if value > 0 else _LARGEST - positive
 
     return _in_range(levels, scale, of, 23, (-128, 127), -128)
+
+
+def softmax_terms(scale: float, beta: float) -> np.ndarray:
+    """Return exponentials of 31 bits by how many levels below the largest an element is, int64 of (256,).
+
+    Source: ``PreprocessSoftmaxScaling`` and ``CalculateInputRadius`` in ``kernels/internal/quantization_util.cc``.
+    """
+    multiplier, left = fixed_point(min(beta * scale * (1 << 31 - _SOFTMAX_BITS), float(_LARGEST)))
+    radius = math.floor(((1 << _SOFTMAX_BITS) - 1) * (1 << 31 - _SOFTMAX_BITS) / math.ldexp(1, left))
+    return np.array([_exponential(twice_rounded(-below, multiplier, left), _SOFTMAX_BITS) if below <= radius else 0
+                     for below in range(256)], np.int64)
 
 
 def tanh_levels(levels: np.ndarray, scale: np.float32) -> np.ndarray:

@@ -8,7 +8,9 @@ import math
 
 import numpy as np
 
-__all__ = ["LEVELS", "eighths", "fixed_point", "hard_swish", "rounded", "sum_of_levels"]
+__all__ = [
+    "LEVELS", "eighths", "fixed_point", "hard_swish", "rounded", "rounded_away", "rounded_behind", "sum_of_levels",
+]
 
 LEVELS = np.arange(-128, 128)
 """Every int8."""
@@ -53,6 +55,18 @@ def rounded(values: np.ndarray, inverse_scale: np.float32, zero: int) -> np.ndar
     """Return the levels of float32 values, halves to even: ``lrintf`` of XNNPACK's tables of functions."""
     scaled = np.clip(values.astype(np.float32) * inverse_scale, -1e9, 1e9)
     return np.rint(scaled).astype(np.int64) + zero
+
+
+def rounded_behind(values: np.ndarray, inverse_scale: np.float32, zero: int) -> np.ndarray:
+    """Return the same, halves to even once the zero point is added: XNNPACK's conversion of float32."""
+    scaled = np.clip(values.astype(np.float32) * inverse_scale, -1e9, 1e9)
+    return np.rint(scaled + np.float32(zero)).astype(np.int64)
+
+
+def rounded_away(values: np.ndarray, inverse_scale: np.float32, zero: int) -> np.ndarray:
+    """Return the same, halves away from zero: ``TfLiteRound`` of the kernels' tables of functions."""
+    scaled = np.clip(values.astype(np.float32) * inverse_scale, -1e9, 1e9)
+    return (np.sign(scaled) * np.floor(np.abs(scaled) + np.float32(0.5))).astype(np.int64) + zero
 
 
 def fixed_point(real: float) -> tuple[int, int]:

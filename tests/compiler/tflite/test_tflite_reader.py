@@ -56,7 +56,8 @@ def test_what_may_differ_is_said_and_nothing_else():
     assert not said("residual block")
     assert not said("depthwise by 3")
     assert "SOFTMAX" in said("softmax")[0]
-    assert "RESIZE_BILINEAR" in said("bilinear by 2")[0]
+    assert "RESIZE_BILINEAR" in said("bilinear by 3")[0]
+    assert not said("bilinear by 2")
 
 
 def damaged(at, value, name="mlperf-kws"):

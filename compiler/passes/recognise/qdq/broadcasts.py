@@ -16,7 +16,7 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before, type_behind
 from tilewright.compiler.passes.recognise.qdq.repeated import broadcast_shape, repeated
 
-__all__ = ["by_tensor"]
+__all__ = ["by_tensor", "computed_types", "tensor_product"]
 
 _MOST_ELEMENTS = 1 << 20
 """Of two tensors that are multiplied element by element: each takes some 40 bytes of weights and parameters."""
@@ -24,14 +24,31 @@ _MOST_ELEMENTS = 1 << 20
 
 def by_tensor(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None:
     """Return the product of two computed tensors; None if the operands are others."""
-    sources = [dequantise_before(group.graph, name) for name in group.node.inputs]
-    if any(source is None or source.inputs[0] in group.graph.constants for source in sources):
+    types = computed_types(group.graph, group.node)
+    if types is None:
         return None
-    types = [type_behind(group.graph, source) for source in sources if source is not None]
-    shape = broadcast_shape(types, group.graph.tensors[group.node.output].shape)
-    if shape is None or any(each.dtype != group.kind.dtype for each in types):
+    made = group.clamped(standing_for(group.node, QScale().of_type(group.kind.dtype or "int8")))
+    return tensor_product(group.graph, made.with_operator(exact=False) if group.clamps else made, types, group.kind)
+
+
+def computed_types(graph: Graph, node: Node) -> tuple[Tensor, Tensor] | None:
+    """Return the types of two computed tensors of levels that a node takes; None if it takes others."""
+    sources = [dequantise_before(graph, name) for name in node.inputs]
+    found = [type_behind(graph, source) for source in sources
+             if source is not None and source.inputs[0] not in graph.constants]
+    return (found[0], found[1]) if len(found) == len(sources) == 2 else None
+
+
+def tensor_product(graph: Graph, made: Node, types: tuple[Tensor, Tensor],
+                   kind: Tensor) -> tuple[Graph, tuple[Node, ...]] | None:
+    """Return the product of two computed tensors, quantised to ``kind``; None if they are too large.
+
+    ``made`` has the QScale to use, and writes the product before its quantisation.
+    """
+    shape = broadcast_shape(list(types), graph.tensors[made.output].shape)
+    if shape is None or any(each.dtype != kind.dtype for each in types):
         return None
-    graph = quantisation.with_types(group.graph, *types, group.kind)
+    graph = quantisation.with_types(graph, *types, kind)
     pixel = (1, math.prod(shape), 1, 1)
     vector = next((index for index in (1, 0) if _is_vector_of(types[index], shape)), None)
     if vector is None and pixel[1] > _MOST_ELEMENTS:
@@ -40,30 +57,26 @@ def by_tensor(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None:
     operands: list[Tensor] = []
     for index, each in enumerate(types):
         whole = shape if index != vector else (1, shape[1], 1, 1)
-        found = repeated(graph, group.node.onnx_nodes, each, whole,
-                         f"{each.name}:repeated {index} of {group.kind.name}")
+        found = repeated(graph, made.onnx_nodes, each, whole, f"{each.name}:repeated {index} of {kind.name}")
         if found is None:
             return None
         graph, new, operand = found
         nodes += new
         operands.append(operand)
+
+    def product(operands: tuple[Tensor, ...], output: str) -> Node:
+        return made.with_(inputs=tuple(each.name for each in operands), output=output)
+
     if vector is not None:
-        return graph, (*nodes, _product(group, (operands[1 - vector], operands[vector]), group.kind.name))
+        return graph, (*nodes, product((operands[1 - vector], operands[vector]), kind.name))
     if shape == pixel:
-        return graph, (*nodes, _product(group, tuple(operands), group.kind.name))
-    views = [replace(each, name=f"{each.name}:factor {index} of {group.kind.name}", shape=pixel)
+        return graph, (*nodes, product(tuple(operands), kind.name))
+    views = [replace(each, name=f"{each.name}:factor {index} of {kind.name}", shape=pixel)
              for index, each in enumerate(operands)]
-    result = replace(group.kind, name=f"{group.kind.name}:elements", shape=pixel)
+    result = replace(kind, name=f"{kind.name}:elements", shape=pixel)
     nodes += [Node(QAlias(), (each.name,), view.name) for each, view in zip(operands, views, strict=True)]
     return (graph.with_tensors(*views, result),
-            (*nodes, _product(group, tuple(views), result.name), Node(QAlias(), (result.name,), group.kind.name)))
-
-
-def _product(group: QdqGroup, operands: tuple[Tensor, ...], output: str) -> Node:
-    """Return the product of an image by a vector, with the group's Relu or Clip."""
-    operator = QScale().of_type(group.kind.dtype or "int8")
-    node = standing_for(group.node, operator, *(each.name for each in operands)).with_(output=output)
-    return group.clamped(node).with_operator(exact=False) if group.clamps else node
+            (*nodes, product(tuple(views), result.name), Node(QAlias(), (result.name,), kind.name)))
 
 
 def _is_vector_of(kind: Tensor, shape: tuple[int, ...]) -> bool:

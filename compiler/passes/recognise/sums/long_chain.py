@@ -1,7 +1,8 @@
 """Sums times a long multiplier, as ONNX's operators of int64 write it: one shift of magnitudes and a sign.
 
 ``Sign(s) * ((Abs(s) * 2 m + 2 c - 1 + Sign(s)) / 2**(t + 1))`` with s = sums + b is, by the sign of s, the quotient of
-|s| m + c, or of 1 less, by 2**t: `isa.integers.long_requantise`; c is its nudge plus half a step.
+|s| m + c, or of 1 less, by 2**t: `isa.integers.long_requantise`; c is its nudge plus half a step. Without biases there
+is no Add. Sums that float32 does not hold are those of several products, each by a part of the weights.
 """
 
 from dataclasses import dataclass
@@ -18,9 +19,13 @@ __all__ = ["LongChain", "channel_numbers", "long_chain"]
 
 @dataclass(frozen=True, slots=True)
 class LongChain:
-    """The nodes behind a product up to its quantisation, the last, and their constants, by output channel."""
+    """The nodes behind a product up to its quantisation, the last, and their constants, by output channel.
+
+    ``parts`` are more products of the same tensor, whose sums are added to those of the first.
+    """
 
     nodes: tuple[Node, ...]
+    parts: tuple[Node, ...]
     biases: np.ndarray
     multipliers: np.ndarray
     addends: np.ndarray
@@ -45,7 +50,15 @@ class LongChain:
 def long_chain(graph: Graph, node: Node) -> LongChain | None:
     """Return the chain behind a product; None if the nodes behind it are no such chain."""
     found = _Way(graph, node)
-    total = found.step("Cast").step("Add", constant=True)
+    total, parts = found.step("Cast"), list[Node]()
+    while not total.failed and (part := _part(graph, node, total.last)) is not None:
+        parts.append(part[0])
+        total.nodes.append(part[1])
+        total = total.step("Add")
+    if not total.failed and (plus := graph.only_reader(total.last.output)) is not None and plus.op == "Add":
+        total = total.step("Add", constant=True)
+    elif not total.failed:
+        total.constants.append(np.zeros((*(graph.tensors[node.output].shape or ()), 1, 1)[1], np.int64))
     readers = {each.op: each for each in graph.readers(total.last.output)} if total.last is not node else {}
     if readers.keys() != {"Sign", "Abs"} or total.failed:
         return None
@@ -54,9 +67,23 @@ def long_chain(graph: Graph, node: Node) -> LongChain | None:
     total.last = magnitude
     end = total.step("Mul", constant=True).step("Add", constant=True).step("Add", other=sign.output).step(
         "Div", constant=True).step("Mul", other=sign.output).step("Cast").step("QuantizeLinear")
-    if end.failed or {each.output for each in graph.readers(sign.output)} != {end.nodes[6].output, end.nodes[8].output}:
+    if end.failed or {each.output for each in graph.readers(sign.output)} != {
+            end.nodes[-5].output, end.nodes[-3].output}:
         return None
-    return LongChain(tuple(end.nodes), *end.constants)
+    return LongChain(tuple(end.nodes), tuple(parts), *end.constants)
+
+
+def _part(graph: Graph, node: Node, sums: Node) -> tuple[Node, Node] | None:
+    """Return a product like ``node`` whose sums are added to ``sums``, and its Cast; None if something else is."""
+    plus = graph.only_reader(sums.output)
+    other = next((name for name in plus.inputs if name != sums.output), "") if plus is not None else ""
+    cast = graph.producer(other)
+    if plus is None or plus.op != "Add" or cast is None or cast.op != "Cast" or graph.only_reader(other) is not plus:
+        return None
+    product = graph.producer(cast.inputs[0])
+    return (product, cast) if product is not None and graph.only_reader(product.output) is cast \
+        and product.inputs[0] == node.inputs[0] and product.operator == node.operator \
+        and len(product.inputs) == len(node.inputs) == 2 else None
 
 
 def channel_numbers(graph: Graph, node: Node, computed: str) -> np.ndarray | None:
