@@ -51,6 +51,8 @@ class ToolCell:
         Whether it was run with ``--calibrate``, since the file leaves something in float.
     alone : int
         Cycles without ``--calibrate`` of a file that was run with it; 0 if it was not tried, or refused.
+    static : ToolCell or None
+        The same file with ``--calibrate``, if it is quantised at run time: it then computes in integers.
     """
 
     unwritten: str = ""
@@ -62,6 +64,7 @@ class ToolCell:
     why: str = ""
     calibrated: bool = False
     alone: int = 0
+    static: "ToolCell | None" = None
 
     @property
     def counts(self) -> bool:
@@ -77,7 +80,7 @@ class ToolCell:
 
     def limit(self, form: WrittenForm) -> float | None:
         """Return the form's limit; that of partly quantised files if it was run with ``--calibrate``."""
-        return LIMITS["partly" if self.calibrated and form.limit == "int8" else form.limit]
+        return LIMITS["partly" if self.calibrated and form.limit in ("int8", "dynamic") else form.limit]
 
 
 @dataclass(slots=True)
@@ -101,8 +104,8 @@ class ToolCells:
         kept = cache_folder() / "toolchains" / "cells" / f"{file.path.parent.name}-{file.path.stem}-{form.limit}.json"
         if kept.is_file():
             found = json.loads(kept.read_text(encoding="utf-8"))
-            if found.pop("sources") == self.sources:
-                return ToolCell(**found)
+            if found.pop("sources") == self.sources and (found.get("static") or form.limit != "dynamic"):
+                return _cell(found)
         cell = _measured(file.path, samples, form, plain)
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_file(kept, json.dumps({**asdict(cell), "sources": self.sources}).encode())
@@ -119,9 +122,17 @@ def _measured(path: Path, samples: Path, form: WrittenForm, plain: int | None) -
             text = text.rpartition(before)[2]
         return ToolCell(invalid=text[:_LETTERS])
     cell = ToolCell(**_tried(lambda: _predicted(path, None)))
+    if form.limit == "dynamic":
+        return replace(cell, static=replace(ToolCell(**_tried(lambda: _predicted(path, samples))), calibrated=True))
     if plain is None or form.limit not in ("int8", "partly") or cell.keeps(form, plain) or not _leaves_float(path):
         return cell
     return replace(ToolCell(**_tried(lambda: _predicted(path, samples))), calibrated=True, alone=cell.cycles)
+
+
+def _cell(found: dict[str, Any]) -> ToolCell:
+    """Return the cell of which `asdict` gave the fields."""
+    static = found.pop("static", None)
+    return ToolCell(**found, static=ToolCell(**static) if static else None)
 
 
 def _leaves_float(path: Path) -> bool:

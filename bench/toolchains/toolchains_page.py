@@ -1,7 +1,7 @@
 """The page docs/toolchains.md: the factor of each cell, and what is above its limit, with the reason."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.bench.toolchains.tool_cells import ToolCell
@@ -32,11 +32,15 @@ def toolchains_page(found: Sequence[ToolFigures], networks: Sequence[str], plain
               for form in each.tool.forms for network in networks]
     counted = [each for each in judged if each.network not in ATTENTION]
     aside = [each for each in judged if each.network in ATTENTION]
+    static = [each.static for each in counted if each.static is not None]
+    together = _score([each.static or each for each in counted])["within"]
     return render(_TEMPLATE, tools=[_section(each, networks, judged) for each in there],
                   missing=[each for each in found if each.missing], names=", ".join(networks),
-                  score=_score(counted), aside=_score(aside) if aside else None,
+                  score=_score(counted), static=_score(static), together=together,
+                  aside=_score(aside) if aside else None,
                   apart=" and ".join(name for name in networks if name in ATTENTION),
-                  over=_grouped(counted), over_aside=_grouped(aside), limits=LIMITS, machine=DEFAULT_MACHINE,
+                  over=_grouped(counted), over_aside=_grouped(aside), over_static=_grouped(static), limits=LIMITS,
+                  machine=DEFAULT_MACHINE,
                   plain=table(("network", *networks), [("cycles", *(digits(plain[name]) for name in networks))]),
                   unwritten=_unwritten(judged))
 
@@ -60,6 +64,11 @@ class _Judged:
         if self.cell.cycles:
             return f"{self.cell.cycles / self.plain:,.2f}" + ("ᶜ" if self.cell.calibrated else "")
         return "refused" if self.cell.refused else "crash"
+
+    @property
+    def static(self) -> "_Judged | None":
+        """The same file with ``--calibrate``, if it is quantised at run time."""
+        return None if self.cell.static is None else replace(self, cell=self.cell.static)
 
     @property
     def reason(self) -> str:
@@ -90,7 +99,8 @@ def _section(each: ToolFigures, networks: Sequence[str], judged: Sequence[_Judge
 def _shown(each: _Judged) -> str:
     if not each.cell.counts:
         return "–"
-    return f"**{each.factor}**" if each.kept is False else each.factor
+    shown = f"**{each.factor}**" if each.kept is False else each.factor
+    return shown if each.static is None else f"{shown}, {_shown(each.static)}"
 
 
 def _grouped(judged: Sequence[_Judged]) -> list[dict[str, str]]:

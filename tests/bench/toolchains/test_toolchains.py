@@ -153,6 +153,19 @@ def test_what_is_left_in_float_is_run_with_calibrate_and_keeps_the_limit_of_that
     assert (whole.cycles, whole.calibrated) == (9000, False)
 
 
+def test_files_quantised_at_run_time_are_measured_and_shown_with_and_without_calibrate(cache, monkeypatch):
+    monkeypatch.setattr(tool_cells, "_predicted", lambda path, samples: {"cycles": 9000 if samples is None else 1200})
+    model, images = network_files("keywords")
+    form = WrittenForm(name="dynamic", limit="dynamic")
+    cell = ToolCells.open().of(Written(model), form, images, 1000)
+    assert cell == ToolCell(cycles=9000, static=ToolCell(cycles=1200, calibrated=True))
+    assert ToolCells.open().of(Written(model), form, images, 1000) == cell
+    page = toolchains_page([ToolFigures(replace(_TOOL, forms=(form,)), {("dynamic", "a"): cell})], ["a"], {"a": 1000})
+    assert "**0 of 1 files are within their limit.**" in page
+    assert "1 of 1 are within that; with these in place of the first figures 1 of 1 files" in page
+    assert "| dynamic | dynamic | **9.00**, 1.20ᶜ |" in page
+
+
 def test_networks_with_attention_are_counted_apart():
     tool = replace(_TOOL, forms=(WrittenForm(name="good"),))
     cells = {("good", "residual"): ToolCell(cycles=1000), ("good", "vit"): ToolCell(cycles=9000, why="80 % Softmax")}
