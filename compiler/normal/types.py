@@ -64,11 +64,11 @@ def fill_shapes(model: ir.Model) -> bool:
 def _may_keep(node: ir.Node) -> bool:
     """Tell whether a node is a Reshape to images, or of vectors to vectors, of a value whose shape nobody states.
 
-    Or a Concat of such a value and constants, an attention of such, or a Conv of volumes.
+    Or a Concat of such a value and constants, an attention or a ReduceSum of such, or a Conv of volumes.
     """
     if node.op_type == "Conv" and not node.domain:
         return node.inputs[0] is not None and node.inputs[0].shape is None and _of_volumes(node.inputs[1])
-    if node.op_type == "Attention" and not node.domain:
+    if node.op_type in ("Attention", "ReduceSum") and not node.domain:
         return any(each is not None and each.shape is None and each.const_value is None for each in node.inputs)
     if node.op_type == "Concat" and not node.domain and any(_is_fixed(each) for each in node.inputs):
         return any(each is not None and each.shape is None and not _is_fixed(each) for each in node.inputs)

@@ -28,6 +28,7 @@ from tilewright.compiler.normal.forms.mirrored import MIRRORED
 from tilewright.compiler.normal.forms.moved_functions import FUNCTIONS
 from tilewright.compiler.normal.forms.narrow_levels import NARROW
 from tilewright.compiler.normal.forms.pixel_shuffles import SHUFFLES
+from tilewright.compiler.normal.forms.stacked_sums import STACKED
 from tilewright.compiler.normal.forms.turned_products import TURNED_PRODUCTS
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.rules.biases import BIASES
@@ -48,7 +49,7 @@ from tilewright.compiler.normal.types import fill_shapes, fill_types
 
 __all__ = ["FORMS", "RULES", "SHAPED_RULES", "NormalForm", "normalise", "without_integer_operators"]
 
-FORMS: tuple[Rule, ...] = (FUSED, ATTENTION, EINSUM, TURNED_PRODUCTS)
+FORMS: tuple[Rule, ...] = (FUSED, ATTENTION, EINSUM, TURNED_PRODUCTS, STACKED)
 """Rules of float models too, before those are quantised."""
 
 RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, *FORMS, IMAGES, EXPAND, SPELLED_OUT, PLAIN, CONSTANTS, WEIGHT_LEVELS,
@@ -66,7 +67,7 @@ _SMALL = 2**12
 
 _MOST_ROUNDS = 64
 _OTHER_FORMS = ("Attention", "BiasGelu", "DynamicQuantizeMatMul", "Einsum", "FastGelu", "FusedConv", "FusedGemm",
-                "FusedMatMul", "MatMulIntegerToFloat", "SkipLayerNormalization")
+                "FusedMatMul", "MatMulIntegerToFloat", "ReduceSum", "SkipLayerNormalization")
 _QUANTISED = ("QuantizeLinear", "DequantizeLinear", "Round")
 
 

@@ -37,6 +37,18 @@ def _einsum(equation, shape, weights=(), others=("xd", "wd"), before=()):
                   shape, weights)
 
 
+def _stacked(axis, _flat=()):
+    """Return the weighted sum of two branches that a new axis holds; it stays until a Reshape to ``_flat``."""
+    nodes = [node("Relu", ["xd"], "r"), node("Unsqueeze", ["xd", "at"], "u"), node("Unsqueeze", ["r", "at"], "v"),
+             node("Concat", ["u", "v"], "c", axis=axis), node("QuantizeLinear", ["c", "xs", "z"], "cq"),
+             node("DequantizeLinear", ["cq", "xs", "z"], "cd"),
+             node("ReduceSum", ["cd", "at"], "s", keepdims=int(bool(_flat)))]
+    if _flat:
+        nodes += [node("QuantizeLinear", ["s", "ys", "z"], "sq"), node("DequantizeLinear", ["sq", "ys", "z"], "sd"),
+                  node("Reshape", ["sd", "flat"], "f")]
+    return _model(nodes, (1, 8, 6, 6), at=np.int64([axis]), **({"flat": np.int64(_flat)} if _flat else {}))
+
+
 _BIAS = np.arange(8, dtype=np.int32) * 40
 _TURN = node("Transpose", ["xd"], "t", perm=[0, 2, 3, 1])
 _GRID = np.linspace(-1, 1, 36, dtype=np.float32).reshape(1, 1, 6, 6)
@@ -75,6 +87,9 @@ _CASES = {
     "coordinates": ("parts", _model([node("Concat", ["xd", "k"], "j", axis=1)], _IMAGE, k=_GRID)),
     "a row before": ("parts", _model([node("Concat", ["k", "xd"], "j", axis=2)], _IMAGE,
                                      k=_RNG.standard_normal((1, 4, 1, 6)).astype(np.float32))),
+    "two stacked": ("stacked", _stacked(1)),
+    "two stacked, their axis kept": ("stacked", _stacked(1, _flat=(1, 8, 6, 6))),
+    "one of each pair of channels": ("stacked", _stacked(2)),
     "in the middle": ("parts", _model([node("MaxPool", ["xd"], "p", kernel_shape=[1, 1]),
                                        node("Concat", ["xd", "k", "p"], "j", axis=1)], _IMAGE, k=_GRID)),
 }
