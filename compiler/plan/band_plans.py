@@ -33,8 +33,8 @@ from tilewright.compiler.plan.footprint import (
     ring_space,
     usable_words,
 )
-from tilewright.compiler.plan.planner import LayerPlan, aligned, cut_blocks, fits, problems, whole_kernels
-from tilewright.compiler.plan.problem import OnChip, Problem, Tiling, distinct
+from tilewright.compiler.plan.planner import LayerPlan, aligned, cut_blocks, problems, whole_kernels
+from tilewright.compiler.plan.problem import OnChip, Problem, Tiling, distinct, fits
 from tilewright.compiler.plan.row_ring import BandRows, InBands, RowRing, ring_of
 from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, axes, whole_tile
 from tilewright.isa.machine import Machine

@@ -18,6 +18,7 @@ from tilewright.compiler.plan.footprint import (
     input_bytes,
     parameter_channels,
     result_bytes,
+    slots_of,
     table_bytes,
     usable_words,
 )
@@ -28,8 +29,8 @@ from tilewright.isa.rows.row_norm import RowNorm
 
 __all__ = [
     "HANDOVER", "TURNAROUND", "Cost", "Room", "Transfers", "array_cycles", "compute_cycles", "input_cycles",
-    "load_transfers", "mac_cycles", "output_cycles", "post_cycles", "price", "row_cycles", "slots_of",
-    "store_cycles", "tiles_of", "weight_transfers",
+    "load_transfers", "mac_cycles", "output_cycles", "post_cycles", "price", "row_cycles",
+    "store_cycles", "weight_transfers",
 ]
 
 _STEP_OVERHEAD = 8
@@ -63,18 +64,6 @@ class Cost:
     cycles: int
     bytes: int
     steps: int
-
-
-def tiles_of(rows: int, columns: int, nest: LoopNest) -> int:
-    """Return the number of tiles that make up ``rows`` x ``columns`` sums."""
-    return -(-rows // 2) * -(-columns // 2) if nest.winograd else rows * columns
-
-
-def slots_of(rows: int, columns: int, channels: int, nest: LoopNest, machine: Machine) -> tuple[int, int]:
-    """Return the tiles and lane groups of a mac command for ``rows`` x ``columns`` sums of ``channels``."""
-    if nest.across:
-        return rows * -(-columns * channels // machine.lanes), 1
-    return tiles_of(rows, columns, nest), -(-channels // machine.lanes)
 
 
 def mac_cycles(tiles: int, groups: int, steps: int, machine: Machine) -> int:
@@ -267,9 +256,9 @@ class Room:
                    machine.result_bytes // result_bytes(tile, problem.layer, block.channels))
 
 
-def price(problem: Problem, tiling: Tiling) -> Cost:
-    """Return the cost of a layer that is cut by ``tiling``."""
-    compute = array_cycles(problem, tiling.copies, tiling.blocks)
+def price(problem: Problem, tiling: Tiling, array: int | None = None) -> Cost:
+    """Return the cost of a layer that is cut by ``tiling``; ``array`` are its `array_cycles`, if they are known."""
+    compute = array_cycles(problem, tiling.copies, tiling.blocks) if array is None else array
     loads, weights = load_transfers(problem, tiling), weight_transfers(problem, tiling)
     stores, copies = store_cycles(problem, tiling)
     traffic = loads.all + weights.all + stores

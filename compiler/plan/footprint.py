@@ -15,9 +15,9 @@ from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 __all__ = [
     "REGIONS", "TOKEN_WORDS", "Stretch", "WeightBlock", "WeightBlocks", "block_sizes", "block_words",
     "blocked_row_step", "can_stay", "gains_start", "held_bytes", "input_bytes", "input_plane", "linear_row_step",
-    "output_plane", "pair_words",
-    "parameter_channels", "parameter_unit", "part_bytes", "resident_parameters", "resident_words", "result_bytes",
-    "ring_space", "table_bytes", "tiles_held", "usable_words", "weight_words",
+    "output_plane", "pair_words", "parameter_channels", "parameter_unit", "part_bytes", "resident_parameters",
+    "resident_words", "result_bytes", "ring_space", "slots_of", "table_bytes", "tiles_held", "tiles_of", "usable_words",
+    "weight_words",
 ]
 
 TOKEN_WORDS = 8
@@ -186,6 +186,18 @@ def table_bytes(layer: Layer) -> int:
     if layer.rows is not None:
         return TABLE_SLOTS * TABLE_BYTES
     return TABLE_BYTES if layer.table is not None else 0
+
+
+def tiles_of(rows: int, columns: int, nest: LoopNest) -> int:
+    """Return the number of tiles that make up ``rows`` x ``columns`` sums."""
+    return -(-rows // 2) * -(-columns // 2) if nest.winograd else rows * columns
+
+
+def slots_of(rows: int, columns: int, channels: int, nest: LoopNest, machine: Machine) -> tuple[int, int]:
+    """Return the tiles and lane groups of a mac command for ``rows`` x ``columns`` sums of ``channels``."""
+    if nest.across:
+        return rows * -(-columns * channels // machine.lanes), 1
+    return tiles_of(rows, columns, nest), -(-channels // machine.lanes)
 
 
 def weight_words(groups: int, steps: int, nest: LoopNest, machine: Machine) -> int:

@@ -24,42 +24,31 @@ from tilewright.compiler.plan.algorithms import (
     loop_nests,
     rests_of_weights,
 )
-from tilewright.compiler.plan.cost import TURNAROUND, Cost, Room, array_cycles, price, slots_of, weight_transfers
+from tilewright.compiler.plan.cost import TURNAROUND, Cost, Room, array_cycles, price, weight_transfers
 from tilewright.compiler.plan.footprint import (
     Stretch,
     WeightBlock,
     WeightBlocks,
-    block_sizes,
-    block_words,
     can_stay,
     input_bytes,
-    pair_words,
-    part_bytes,
     result_bytes,
     tiles_held,
     usable_words,
     weight_words,
 )
-from tilewright.compiler.plan.problem import APART, OnChip, Problem, Tiling, distinct, turns_round
+from tilewright.compiler.plan.problem import APART, OnChip, Problem, Tiling, distinct, fitting, turns_round
 from tilewright.compiler.plan.row_ring import InBands
-from tilewright.compiler.plan.tiles import LayerAxis, Tile, TileExtent, axes
+from tilewright.compiler.plan.tiles import LayerAxis, Tile, axes
 from tilewright.isa.limits import (
     MAX_BLOCK_CHANNELS,
-    MAX_CHUNKS,
-    MAX_COLUMNS,
-    MAX_KERNEL,
     MAX_PADDING,
-    MAX_PAIR_WORDS,
-    MAX_PIXEL_BYTES,
-    MAX_ROWS,
-    MAX_RUNS,
     MAX_WINDOW,
     MAX_WINDOW_STRIDE,
 )
 from tilewright.isa.machine import PARAMETER_BYTES, TILE_BYTES, Machine
 
 __all__ = [
-    "DoesNotFitError", "LayerPlan", "aligned", "busy_cycles", "candidates", "cut_blocks", "cycles_in_a_row", "fits",
+    "DoesNotFitError", "LayerPlan", "aligned", "busy_cycles", "candidates", "cut_blocks", "cycles_in_a_row",
     "holds_all", "plan_chained", "plan_layer", "priced", "problems", "sizes", "whole_kernels",
 ]
 
@@ -158,11 +147,15 @@ def plan_layer(layer: Layer, machine: Machine, options: Options = BEST,
     _check_operands(layer)
     options = options.on(machine)
     layouts = layouts or LayerLayouts.gap_free(layer)
-    plans = [replace(plan, layer=layer) for problem in problems(layer, layouts, machine, options)
-             for plan in candidates(problem)]
-    if not plans:
+    best, least = None, list[int]()
+    for problem in problems(layer, layouts, machine, options):
+        for plan in candidates(problem, least):
+            if best is None or plan.cost < best.cost:
+                best = plan
+                least.append(plan.cost.cycles)
+    if best is None:
         raise DoesNotFitError(_shortage(layer, machine, options))
-    return min(plans, key=lambda plan: plan.cost)
+    return replace(best, layer=layer)
 
 
 def problems(layer: Layer, layouts: LayerLayouts, machine: Machine, options: Options) -> Iterator[Problem]:
@@ -198,13 +191,17 @@ def plan_chained(layer: Layer, machine: Machine, options: Options, layouts: Laye
 
     Its blocks are of a multiple of ``unit`` channels, and its tiles are strips of rows.
     """
-    plans = [replace(plan, layer=layer) for problem in problems(layer, layouts, machine, options.on(machine))
-             for plan in _chained_candidates(problem, chip, unit)]
-    return min((plan for plan in plans if not plan.stays), key=lambda plan: plan.cost, default=None)
+    best, least = None, list[int]()
+    for problem in problems(layer, layouts, machine, options.on(machine)):
+        for plan in _chained_candidates(problem, chip, unit, least):
+            if not plan.stays and (best is None or plan.cost < best.cost):
+                best = plan
+                least.append(plan.cost.cycles)
+    return None if best is None else replace(best, layer=layer)
 
 
-def _chained_candidates(problem: Problem, chip: OnChip, unit: int) -> Iterator[LayerPlan]:
-    """Yield the plans that find the whole input on chip."""
+def _chained_candidates(problem: Problem, chip: OnChip, unit: int, most: Sequence[int]) -> Iterator[LayerPlan]:
+    """Yield the plans that find the whole input on chip, as `candidates` does."""
     layer, nest, machine = problem.layer, problem.nest, problem.machine
     height, width = axes(layer)
     columns = width.cut(0, width.out)
@@ -217,8 +214,8 @@ def _chained_candidates(problem: Problem, chip: OnChip, unit: int) -> Iterator[L
         tiles = tuple(Tile(cut, columns) for cut in height.cuts(rows))
         # Patches start at even rows.
         if nest.algorithm is Algorithm.DOT_PRODUCTS or all(tile.rows.conv.start % 2 == 0 for tile in tiles):
-            fitting = [blocks for blocks in cuts if fits(problem, tiles[0], blocks)]
-            yield from _orders(problem, tiles, fitting, chip)
+            yield from (plan for plan in _orders(problem, tiles, fitting(problem, tiles[0], cuts), chip, most)
+                        if plan is not None)
 
 
 def holds_all(whole: Tile, layer: Layer) -> bool:
@@ -272,24 +269,28 @@ def _check_operands(layer: Layer) -> None:
         raise DoesNotFitError(f"Layer {layer.name!r} must not have both a residual and a max pooling")
 
 
-def candidates(problem: Problem) -> Iterator[LayerPlan]:
-    """Yield every plan worth comparing that fits: the widest tiles that fit, all heights and block sizes."""
+def candidates(problem: Problem, most: Sequence[int] = ()) -> Iterator[LayerPlan]:
+    """Yield every plan worth comparing that fits: the widest tiles that fit, all heights and block sizes.
+
+    Those may be left out that take more cycles than the last of ``most``, to which cycles may be added meanwhile.
+    """
     height, width = axes(problem.layer)
     cuts = [cut_blocks(problem, groups, parts) for groups, parts in _block_sizes(problem)]
     for columns in sizes(width, problem.nest):
         found = False
         for rows in sizes(height, problem.nest):
             largest = Tile(height.cut(0, rows), width.cut(0, columns))
-            fitting = [blocks for blocks in cuts if fits(problem, largest, blocks)]
-            if fitting:
+            within = fitting(problem, largest, cuts)
+            if within:
                 tiles = tuple(Tile(y, x) for y in height.cuts(rows) for x in width.cuts(columns))
-                for plan in _orders(problem, tiles, fitting):
+                for plan in _orders(problem, tiles, within, most=most):
                     found = True
-                    yield plan
+                    if plan is not None:
+                        yield plan
                 # Where the input stays, the array can begin once a little of it is there.
                 ramped = tuple(Tile(y, tiles[0].columns) for y in height.cuts(rows, _FIRST_ROWS))
                 if _FIRST_ROWS < rows < height.out and can_stay(ramped, problem.layer, problem.nest, problem.machine):
-                    yield from (plan for plan in _orders(problem, ramped, fitting) if plan.stays)
+                    yield from (plan for plan in _orders(problem, ramped, within, most=most) if plan and plan.stays)
         if found and not _may_store_beside(problem, columns):
             return
 
@@ -362,7 +363,8 @@ def cut_blocks(problem: Problem, groups: int, parts: int) -> tuple[WeightBlock, 
                           holds=number < len(pieces) - 1)
               for index, (first, number) in enumerate(places)]
     rests = rests_of_weights(problem.layer, problem.nest, problem.machine)
-    return WeightBlocks(replace(block, beyond=_stretches(block, problem.nest, rests)) for block in blocks)
+    return WeightBlocks(blocks if not rests else (
+        replace(block, beyond=_stretches(block, problem.nest, rests)) for block in blocks))
 
 
 def _stretches(block: WeightBlock, nest: LoopNest, rests: Mapping[int, tuple[Part, ...]]) -> tuple[Stretch, ...]:
@@ -394,93 +396,39 @@ def _behind(rest: Part, lead: int) -> Part:
 
 
 def _orders(problem: Problem, tiles: tuple[Tile, ...], cuts: list[tuple[WeightBlock, ...]],
-           chip: OnChip = APART) -> Iterator[LayerPlan]:
-    """Yield the plans with ``tiles``, one per loop order and cut into blocks; none if a tile does not fit."""
+           chip: OnChip = APART, most: Sequence[int] = ()) -> Iterator[LayerPlan | None]:
+    """Yield the plans with ``tiles``, one per loop order and cut into blocks; none if a tile does not fit.
+
+    None stands for those of which the array alone takes more cycles than the last of ``most``.
+    """
     layer, nest, machine = problem.layer, problem.nest, problem.machine
     copies = distinct(tiles)
+    for tile in copies:
+        cuts = fitting(problem, tile, cuts)
     for blocks in cuts:
-        if not all(fits(problem, tile, blocks) for tile in copies):
+        array = array_cycles(problem, copies, blocks)
+        if most and array > most[-1]:
+            yield None
             continue
         splits_input = input_bytes(tiles[0], layer, nest) > machine.activation_bytes
         parts = blocks[0].holds
         for weights_outer in (False, True) if len(tiles) > 1 and len(blocks) > 1 and not parts else (False,):
             tiling = Tiling(copies=copies, blocks=blocks, weights_outer=weights_outer, splits_input=splits_input,
                             chip=chip)
-            cost = price(problem, tiling)
+            cost = price(problem, tiling, array)
             plan = LayerPlan(layer=layer, work=layer, nest=nest, tiles=tiles, blocks=blocks,
                              weights_outer=weights_outer, splits_input=splits_input, cost=cost,
                              layouts=problem.layouts, chip=chip)
             yield plan
             if weights_outer and not splits_input and turns_round(layer) \
                     and (held := tiles_held(tiles, layer, nest, machine)):
-                yield replace(plan, cost=price(problem, replace(tiling, holds=held)), holds=held)
+                yield replace(plan, cost=price(problem, replace(tiling, holds=held), array), holds=held)
             # That takes the buffer from the next layer, and helps only where the bus is the slower one. With the
             # blocks outside, all of the input would come during the first block.
             if (not weights_outer and can_stay(tiles, layer, nest, machine)
-                    and array_cycles(problem, copies, blocks) * machine.bus_bytes < cost.bytes):
+                    and array * machine.bus_bytes < cost.bytes):
                 staying = Tiling(copies=copies, blocks=blocks, weights_outer=False, splits_input=False, stays=True)
-                yield replace(plan, cost=price(problem, staying), stays=True)
-
-
-def fits(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...]) -> bool:
-    """Tell whether a tile fits the buffers and the operands; only a gap-free input can be loaded in parts."""
-    block, nest = blocks[0], problem.nest
-    if problem.layer.rows is not None and block.channels < problem.layer.conv_shape[0]:
-        return False
-    if problem.layer.words.inputs > 1 and (block.holds or input_bytes(tile, problem.layer, nest) > (
-            problem.machine.activation_bytes)):
-        return False    # both planes of words are summed up at once
-    if block.holds and slots_of(len(tile.rows.conv), len(tile.columns.conv), block.channels, nest,
-                                problem.machine)[0] > problem.machine.tiles:
-        return False
-    part = max(part_bytes(each, tile, problem.layer, nest) for each in block_sizes(blocks)) if block.holds else 0
-    if any(each.beyond and block_words(each, nest, problem.machine) > usable_words(problem.machine) for each in blocks):
-        return False
-    return (_fits_activations(problem, tile, blocks, part)
-            and result_bytes(tile, problem.layer, block.channels) <= problem.machine.result_bytes
-            and all(_fits_operands(problem, tile, each) for each in {block, blocks[-1]}))
-
-
-def _fits_activations(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...], part: int) -> bool:
-    """Tell whether the input of a tile fits the activation buffer, at once or in parts of ``part`` bytes, if not 0."""
-    room = problem.machine.activation_bytes
-    if input_bytes(tile, problem.layer, problem.nest) <= room:
-        return True
-    if problem.nest.cuts != (1, 1):
-        alone = (len(tile.rows.conv), len(tile.columns.conv)) == (1, 1) and len(tile.rows.image) == tile.rows.stored
-        return part <= room and alone and problem.nest.algorithm is Algorithm.POOL \
-            and blocks[0].channels == problem.layer.conv_shape[0]
-    return 0 < part <= room and problem.layouts.input.whole and _rows_of_bytes(tile, problem.layer)
-
-
-def _fits_operands(problem: Problem, tile: Tile, block: WeightBlock) -> bool:
-    """Tell whether the operands of the commands can hold what a step with ``tile`` and ``block`` needs."""
-    rows, columns, nest = tile.rows, tile.columns, problem.nest
-    return (len(block.runs) <= MAX_RUNS and max(len(block.rows), len(block.columns)) <= MAX_KERNEL
-            and block.channels * problem.layer.value_bytes <= MAX_PIXEL_BYTES
-            and (not nest.across or _runs_across(problem, columns, block))
-            and pair_words(tile, problem.layer, nest) <= MAX_PAIR_WORDS
-            and max(rows.stored, len(rows.conv)) <= MAX_ROWS and len(columns.conv) <= MAX_COLUMNS
-            and (problem.layouts.inputs_whole or len(columns.image) <= MAX_CHUNKS)
-            and max(columns.before, columns.after) <= MAX_PADDING
-            and (problem.layer.in_shape[0] <= MAX_PIXEL_BYTES or columns.before == columns.after == 0)
-            and max(rows.window_before, columns.window_before) <= MAX_WINDOW)
-
-
-def _runs_across(problem: Problem, columns: TileExtent, block: WeightBlock) -> bool:
-    """Tell whether the sums of a tile's rows are whole tiles across channels, and follow one another."""
-    size = len(columns.conv) * block.channels
-    follow = len(columns.conv) == 1 or block.channels == problem.layer.conv_shape[0]
-    return follow and size % problem.machine.lanes == 0 and size // problem.machine.lanes <= MAX_COLUMNS
-
-
-def _rows_of_bytes(tile: Tile, layer: Layer) -> bool:
-    """Tell whether each output pixel of ``tile`` has an input of its own, bytes in a row: a fully connected layer."""
-    rows, columns = tile.rows, tile.columns
-    apart = len(rows.conv) == 1 or layer.strides[0] == layer.kernel[0]
-    return (apart and layer.images == 1 and len(columns.conv) == 1
-            and rows.stored == len(rows.image) == len(rows.conv) * layer.kernel[0]
-            and columns.stored == len(columns.image) == layer.in_shape[2])
+                yield replace(plan, cost=price(problem, staying, array), stays=True)
 
 
 def _shortage(layer: Layer, machine: Machine, options: Options = BEST) -> str:

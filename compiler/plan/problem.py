@@ -1,17 +1,38 @@
-"""A planning problem, and a tiling as one answer to it: the computation, how it is cut, and in which order."""
+"""A planning problem, and a tiling as one answer to it: how it is cut and in which order, and what fits."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.layout import LayerLayouts
-from tilewright.compiler.plan.algorithms import LoopNest
-from tilewright.compiler.plan.footprint import WeightBlock
+from tilewright.compiler.plan.algorithms import Algorithm, LoopNest
+from tilewright.compiler.plan.footprint import (
+    WeightBlock,
+    block_sizes,
+    block_words,
+    input_bytes,
+    pair_words,
+    part_bytes,
+    result_bytes,
+    slots_of,
+    usable_words,
+)
 from tilewright.compiler.plan.tiles import Tile, TileExtent
+from tilewright.isa.limits import (
+    MAX_CHUNKS,
+    MAX_COLUMNS,
+    MAX_KERNEL,
+    MAX_PADDING,
+    MAX_PAIR_WORDS,
+    MAX_PIXEL_BYTES,
+    MAX_ROWS,
+    MAX_RUNS,
+    MAX_WINDOW,
+)
 from tilewright.isa.machine import Machine
 
-__all__ = ["APART", "BEHIND", "Feed", "OnChip", "Problem", "Tiling", "distinct", "turns_round"]
+__all__ = ["APART", "BEHIND", "Feed", "OnChip", "Problem", "Tiling", "distinct", "fits", "fitting", "turns_round"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +164,78 @@ def distinct(tiles: tuple[Tile, ...]) -> Counter[Tile]:
 
 def _lengths(extent: TileExtent) -> tuple[int, ...]:
     return (len(extent.out), len(extent.conv), extent.before, len(extent.image), extent.after, extent.window_before)
+
+
+def fits(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...]) -> bool:
+    """Tell whether a tile fits the buffers and the operands; only a gap-free input can be loaded in parts."""
+    return bool(fitting(problem, tile, [blocks]))
+
+
+def fitting(problem: Problem, tile: Tile, cuts: Sequence[tuple[WeightBlock, ...]]) -> list[tuple[WeightBlock, ...]]:
+    """Return the cuts into blocks with which a tile fits."""
+    if not _fits_operands(problem, tile):
+        return []
+    stored = input_bytes(tile, problem.layer, problem.nest)
+    return [blocks for blocks in cuts if _fits_beside(problem, tile, blocks, stored)]
+
+
+def _fits_beside(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...], stored: int) -> bool:
+    """Tell whether a tile of ``stored`` bytes, which fits the operands, does so with its blocks, and the buffers."""
+    block, nest, layer, machine = blocks[0], problem.nest, problem.layer, problem.machine
+    if layer.rows is not None and block.channels < layer.conv_shape[0]:
+        return False
+    if layer.words.inputs > 1 and (block.holds or stored > machine.activation_bytes):
+        return False    # both planes of words are summed up at once
+    if block.holds and slots_of(len(tile.rows.conv), len(tile.columns.conv), block.channels, nest,
+                                machine)[0] > machine.tiles:
+        return False
+    part = max(part_bytes(each, tile, layer, nest) for each in block_sizes(blocks)) if block.holds else 0
+    if any(each.beyond and block_words(each, nest, machine) > usable_words(machine) for each in block_sizes(blocks)):
+        return False
+    return ((stored <= machine.activation_bytes or _fits_in_parts(problem, tile, blocks, part))
+            and result_bytes(tile, layer, block.channels) <= machine.result_bytes
+            and all(_block_fits_operands(problem, tile.columns, each) for each in blocks[::max(1, len(blocks) - 1)]))
+
+
+def _fits_in_parts(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...], part: int) -> bool:
+    """Tell whether the input of a tile fits the activation buffer in parts of ``part`` bytes, if not 0."""
+    room = problem.machine.activation_bytes
+    if problem.nest.cuts != (1, 1):
+        alone = (len(tile.rows.conv), len(tile.columns.conv)) == (1, 1) and len(tile.rows.image) == tile.rows.stored
+        return part <= room and alone and problem.nest.algorithm is Algorithm.POOL \
+            and blocks[0].channels == problem.layer.conv_shape[0]
+    return 0 < part <= room and problem.layouts.input.whole and _rows_of_bytes(tile, problem.layer)
+
+
+def _fits_operands(problem: Problem, tile: Tile) -> bool:
+    """Tell whether the operands of the commands can hold what a step with ``tile`` needs, whatever its block."""
+    rows, columns = tile.rows, tile.columns
+    return (max(rows.stored, len(rows.conv)) <= MAX_ROWS and len(columns.conv) <= MAX_COLUMNS
+            and pair_words(tile, problem.layer, problem.nest) <= MAX_PAIR_WORDS
+            and (problem.layouts.inputs_whole or len(columns.image) <= MAX_CHUNKS)
+            and max(columns.before, columns.after) <= MAX_PADDING
+            and (problem.layer.in_shape[0] <= MAX_PIXEL_BYTES or columns.before == columns.after == 0)
+            and max(rows.window_before, columns.window_before) <= MAX_WINDOW)
+
+
+def _block_fits_operands(problem: Problem, columns: TileExtent, block: WeightBlock) -> bool:
+    """Tell whether the operands of the commands can hold what a step with a block and these columns needs."""
+    return (len(block.runs) <= MAX_RUNS and max(len(block.rows), len(block.columns)) <= MAX_KERNEL
+            and block.channels * problem.layer.value_bytes <= MAX_PIXEL_BYTES
+            and (not problem.nest.across or _runs_across(problem, columns, block)))
+
+
+def _runs_across(problem: Problem, columns: TileExtent, block: WeightBlock) -> bool:
+    """Tell whether the sums of a tile's rows are whole tiles across channels, and follow one another."""
+    size = len(columns.conv) * block.channels
+    follow = len(columns.conv) == 1 or block.channels == problem.layer.conv_shape[0]
+    return follow and size % problem.machine.lanes == 0 and size // problem.machine.lanes <= MAX_COLUMNS
+
+
+def _rows_of_bytes(tile: Tile, layer: Layer) -> bool:
+    """Tell whether each output pixel of ``tile`` has an input of its own, bytes in a row: a fully connected layer."""
+    rows, columns = tile.rows, tile.columns
+    apart = len(rows.conv) == 1 or layer.strides[0] == layer.kernel[0]
+    return (apart and layer.images == 1 and len(columns.conv) == 1
+            and rows.stored == len(rows.image) == len(rows.conv) * layer.kernel[0]
+            and columns.stored == len(columns.image) == layer.in_shape[2])

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from tilewright.compiler.network.layers import Layer, Network
 from tilewright.compiler.network.options import BEST
 from tilewright.compiler.plan.algorithms import forms, loop_nests
-from tilewright.compiler.plan.cost import slots_of
-from tilewright.compiler.plan.footprint import table_bytes
+from tilewright.compiler.plan.footprint import slots_of, table_bytes
 from tilewright.compiler.plan.tiles import axes
 from tilewright.isa.machine import PARAMETER_BYTES, Machine
 

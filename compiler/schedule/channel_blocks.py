@@ -30,8 +30,8 @@ from tilewright.compiler.plan.footprint import (
     ring_space,
     usable_words,
 )
-from tilewright.compiler.plan.planner import LayerPlan, cut_blocks, fits, holds_all, problems, whole_kernels
-from tilewright.compiler.plan.problem import BEHIND, OnChip, Problem, Tiling
+from tilewright.compiler.plan.planner import LayerPlan, cut_blocks, holds_all, problems, whole_kernels
+from tilewright.compiler.plan.problem import BEHIND, OnChip, Problem, Tiling, fits
 from tilewright.compiler.plan.tiles import Tile, axes, whole_tile
 from tilewright.compiler.schedule.chaining import (
     AnyPlan,

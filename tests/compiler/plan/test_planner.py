@@ -10,7 +10,7 @@ from tests.support.random_layers import RESIDUALS, Shape, all_alike, build_layer
 from tests.support.stacks import large_network
 from tilewright.compiler.network.layers import Layer, MaxPooling
 from tilewright.compiler.plan.algorithms import Algorithm, loop_nest
-from tilewright.compiler.plan.cost import mac_cycles, post_cycles, tiles_of
+from tilewright.compiler.plan.cost import mac_cycles, post_cycles
 from tilewright.compiler.plan.footprint import (
     block_words,
     input_bytes,
@@ -18,6 +18,7 @@ from tilewright.compiler.plan.footprint import (
     pair_words,
     part_bytes,
     result_bytes,
+    tiles_of,
     usable_words,
 )
 from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
