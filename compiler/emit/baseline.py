@@ -30,6 +30,7 @@ from tilewright.compiler.emit.c_core import call_text, core_function, shared_fun
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import (
     AnyLayer,
+    ChannelFactor,
     CoreLayer,
     Layer,
     MatrixFactor,
@@ -292,7 +293,7 @@ def _sums(layer: Layer, source: Offset, target: Offset, places: _Places) -> Iter
         yield (f"multiply_matrix({_at(source)}, {layer.in_shape[0]}, {_at(places.tensors[matrix.tensor])}, {row}, "
                f"{channels}, {_at(target)}, {out}, {layer.pad_value}, {matrix.zero_point}, "
                f"{-1 if matrix.negated else 1}, {bounds});")
-    elif layer.factor is not None:
+    elif isinstance(layer.factor, ChannelFactor):
         factor = layer.factor
         yield (f"multiply({_at(source)}, {_at(places.tensors[factor.tensor])}, {channels}, {_at(target)}, {out}, "
                f"{layer.pad_value}, {factor.zero_point}, {-1 if factor.negated else 1}, {bounds});")

@@ -1,4 +1,4 @@
-"""Uses of a layer that most have not: a stage or a unit of an extension, and planes of bytes for words of 16 bits."""
+"""Uses of a layer that most have not: a stage or unit of an extension, computed scales, planes for words of 16 bits."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.isa.extension import BufferUnit, PostStage
 
-__all__ = ["NO_WORDS", "StageUse", "UnitUse", "WordAddend", "WordPlanes"]
+__all__ = ["NO_WORDS", "ComputedScale", "StageUse", "UnitUse", "WordAddend", "WordPlanes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +100,29 @@ class WordPlanes:
 
 NO_WORDS = WordPlanes()
 """Of a layer of bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedScale:
+    """Bias and scale of each channel that the network computes, as ``ldw.parameters`` loads them.
+
+    The layer is a depthwise convolution of one pixel, of as many ``taps`` at that pixel; the weights of channel c are
+    127, or -127 where it is among the ``negative``. ``tensor``, int32 of (channels, 2), holds the parameters, and
+    ``weights`` names the constant in which the weights lie as ``ldw`` loads them
+    (``compiler.network.rows.channel_norms``).
+    """
+
+    tensor: str
+    weights: str
+    taps: int
+    negative: tuple[bool, ...]
+
+    @property
+    def parameters(self) -> str:
+        """The tensor that is loaded in place of constant parameters."""
+        return self.tensor
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The tensors that are loaded in place of constant weights and parameters."""
+        return self.weights, self.tensor

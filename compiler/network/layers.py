@@ -26,7 +26,7 @@ import numpy as np
 
 from tilewright.compiler.kernels.preparation import PreparationStep
 from tilewright.compiler.network.integer_scale import IntegerScale, LongScale
-from tilewright.compiler.network.layer_uses import NO_WORDS, StageUse, UnitUse, WordPlanes
+from tilewright.compiler.network.layer_uses import NO_WORDS, ComputedScale, StageUse, UnitUse, WordPlanes
 from tilewright.compiler.network.tensor_place import AbsentChannels, ByteSteps, Place
 from tilewright.isa.machine import SUM_BYTES
 from tilewright.isa.numerics import ResidualSettings
@@ -41,6 +41,7 @@ __all__ = [
     "ByteSteps",
     "ChannelFactor",
     "ChannelScales",
+    "ComputedScale",
     "CoreLayer",
     "Kind",
     "Layer",
@@ -258,7 +259,7 @@ class Layer:
     pad_value: int = 0
     requantisation: Requantisation
     residual: Residual | None = None
-    factor: ChannelFactor | MatrixFactor | None = None
+    factor: ChannelFactor | ComputedScale | MatrixFactor | None = None
     table: np.ndarray | None = None
     stage: StageUse | None = None
     unit: UnitUse | None = None

@@ -16,6 +16,7 @@ from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layer_uses import NO_WORDS
 from tilewright.compiler.network.layers import (
     ChannelFactor,
+    ComputedScale,
     CoreLayer,
     Layer,
     MatrixFactor,
@@ -28,6 +29,7 @@ from tilewright.compiler.network.layers import (
 )
 from tilewright.compiler.network.operands import Values, from_memory
 from tilewright.isa.machine import TILE_BYTES
+from tilewright.isa.numerics import MANTISSA_BITS
 from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.rows.row_softmax import RowSoftmax
 from tilewright.isa.semantics.act_rows import NormNumbers, norm_rows, softmax_rows
@@ -152,8 +154,7 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None,
     if layer.factor is not None:
         if factor is None:
             raise ValueError(f"Layer {layer.name!r} multiplies by {layer.factor.tensor!r}, which must be given")
-        layer = _with_matrix(layer, layer.factor, factor) if isinstance(layer.factor, MatrixFactor) \
-            else _with_weights(layer, layer.factor, factor)
+        layer = _of_factor(layer, layer.factor, factor)
     if layer.unit is not None:
         x = layer.unit.compute(x)
     sums = accumulate(layer, x)
@@ -190,6 +191,22 @@ def _rewrite_rows(rows: RowSoftmax | RowNorm, y: np.ndarray) -> np.ndarray:
 def _bytes_of(sums: np.ndarray) -> np.ndarray:
     """Return int32 (C, H, W) as int8 (4 C, H, W): the bytes of each element, the least first, as they lie in memory."""
     return np.ascontiguousarray(sums.transpose(1, 2, 0), "<i4").view(np.int8).transpose(2, 0, 1)
+
+
+def _of_factor(layer: Layer, factor: ChannelFactor | ComputedScale | MatrixFactor, values: np.ndarray) -> Layer:
+    """Return ``layer`` with what these ``values`` of its factor are."""
+    match factor:
+        case MatrixFactor():
+            return _with_matrix(layer, factor, values)
+        case ChannelFactor():
+            return _with_weights(layer, factor, values)
+    words = values.reshape(-1, 2).view(np.uint32)
+    scales = np.ldexp((words[:, 1] & (1 << MANTISSA_BITS) - 1).astype(np.float64),
+                      -(words[:, 1] >> MANTISSA_BITS).astype(int)).astype(np.float32)
+    weights = factor.taps * np.where(factor.negative, -127, 127).astype(np.int16).reshape(-1, 1, 1, 1)
+    return replace(layer, factor=None, bias=values.reshape(-1, 2)[:, 0].astype(np.int32), weights=weights,
+                   kernel=(1, 1), dilations=(1, 1),
+                   requantisation=replace(layer.requantisation, scale=scales))
 
 
 def _with_weights(layer: Layer, factor: ChannelFactor, values: np.ndarray) -> Layer:

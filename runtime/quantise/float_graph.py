@@ -24,7 +24,7 @@ from tilewright.compiler.onnx.reader import MAX_TENSOR_BYTES
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.errors import InputError
 from tilewright.runtime.quantise.biased_products import with_biases
-from tilewright.runtime.quantise.normalisations import found_apart, opset_of, put_together
+from tilewright.runtime.quantise.normalisations import found_apart, groups_apart, inside_groups, opset_of, put_together
 from tilewright.runtime.quantise.own_biases import own_biases
 from tilewright.runtime.quantise.second_quantisation import (
     Levels,
@@ -83,6 +83,7 @@ def prepare(read: onnx.ModelProto) -> Prepared:
     _check_sizes(cleaned)
     weights = fold_weights(cleaned.graph)
     shapes = _shapes_of(cleaned.graph)
+    groups_apart(cleaned.graph, shapes)
     proto = _optimise(_with_normalisations(_upgrade(cleaned)))
     if fold_into_products(proto.graph):
         proto = _optimise(proto)
@@ -182,10 +183,11 @@ def _rewrite(proto: onnx.ModelProto, rules: "Rules", shapes: "_Shapes") -> bool:
         # Optimisation has made tensors of its own.
         shapes = {**_shapes_of(infer_shapes(proto).graph), **shapes}
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    grouped = {node.output[0] for node in inside_groups(proto)}
     nodes: list[NodeProto] = []
     changed = False
     for node in graph.node:
-        rule = rules.get(node.op_type)
+        rule = None if node.output[0] in grouped else rules.get(node.op_type)
         result = rule(node, shapes, constants) if rule else None
         if result is None:
             nodes.append(node)
@@ -235,7 +237,7 @@ def _scale(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritte
     """Mul or Add by a constant for each channel → a depthwise 1×1 convolution."""
     for x, other in (node.input, reversed(node.input)):
         shape, constant = shapes.get(x, ()), constants.get(other)
-        if len(shape) != 4 or constant is None or constant.size != shape[1] or constant.size == 1:
+        if len(shape) != 4 or shape[0] != 1 or constant is None or constant.size != shape[1] or constant.size == 1:
             continue
         if constant.shape in ((shape[1], 1, 1), (1, shape[1], 1, 1)):
             values = constant.ravel().astype(np.float64)
@@ -267,6 +269,30 @@ def _average(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewrit
     pooled = f"{node.output[0]}_pooled"
     return [helper.make_node("GlobalAveragePool", node.input[:1], [pooled], name=name),
             helper.make_node("Flatten", [pooled], node.output, name=f"{name}_flatten")], {}
+
+
+def _picked(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
+    """Gather of one constant place, or of some in a row → a Slice, as a Split would be, and a Squeeze of one place.
+
+    So what is picked keeps the levels of what it is picked from.
+    """
+    shape, places = shapes.get(node.input[0], ()), constants.get(node.input[1])
+    axis = next((each.i for each in node.attribute if each.name == "axis"), 0)
+    if not shape or places is None or places.ndim > 1 or places.size < 1 or node.input[0] in constants:
+        return None
+    axis %= len(shape)
+    first = int(places.reshape(-1)[0])
+    first += shape[axis] if first < 0 else 0
+    if not np.array_equal(places.reshape(-1) % shape[axis], first + np.arange(places.size)):
+        return None
+    name, picked = node.name or node.output[0], node.output[0] if places.ndim else f"{node.output[0]}_picked"
+    values = {f"{node.output[0]}_{what}": np.array([value], np.int64) for what, value in (
+        ("first", first), ("stop", first + places.size), ("axis", axis))}
+    nodes = [helper.make_node("Slice", [node.input[0], *values], [picked], name=name)]
+    if not places.ndim:
+        nodes.append(helper.make_node("Squeeze", [picked, f"{node.output[0]}_axis"], node.output,
+                                      name=f"{name}_squeeze"))
+    return nodes, values
 
 
 def _response(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
@@ -325,6 +351,6 @@ def _flat_bias(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewr
 
 
 _NORMALISATION: Rules = {"Sum": _chain_sum, "BatchNormalization": _normalise, "ReduceMean": _average,
-                         "Gemm": _bias, "LRN": _response}
+                         "Gemm": _bias, "LRN": _response, "Gather": _picked}
 # Afterwards: most scaling stands behind a normalisation, and the optimisation in between joins it with that.
 _SCALING: Rules = {"Mul": _scale, "Add": _scale}

@@ -100,7 +100,8 @@ def quantise(read: onnx.ModelProto, file: Path, calibrate: Path | None, steps: S
     result.float_model.parent.mkdir(parents=True, exist_ok=True)
     write_arrays(result.samples, {name: array[:_KEPT_SAMPLES] for name, array in calibration.arrays.items()})
     write_file(result.origin, origin.encode())
-    left = [*float_graph.behind_softmax(second.proto), *second.kept]
+    left = [*float_graph.behind_softmax(second.proto),
+            *(node.name for node in normalisations.inside_groups(second.proto)), *second.kept]
     with tempfile.TemporaryDirectory(dir=result.model.parent) as scratch:
         plain, apart, made = (Path(scratch, f"{name}.onnx") for name in ("float", "given", "int8"))
         plain.write_bytes(content)

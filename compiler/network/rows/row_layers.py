@@ -26,6 +26,8 @@ from tilewright.compiler.network.layers import (
     TensorInfo,
 )
 from tilewright.compiler.network.layout import layout_of
+from tilewright.compiler.network.rows.channel_norms import channel_norm
+from tilewright.compiler.network.rows.class_maps import class_map
 from tilewright.isa.limits import MAX_BLOCK_CHANNELS, MAX_COLUMNS, MAX_ROW_LENGTH
 from tilewright.isa.machine import Machine
 from tilewright.isa.program import Call, Operand
@@ -40,7 +42,7 @@ _LEAST = 64
 NO_UNIT = "the machine has no row unit, which would take it"
 """Reason of rows on the host core of a machine without the unit."""
 
-_SOFTMAX, _NORM = "SoftmaxOfLevels", "NormalisationOfLevels"
+_SOFTMAX, _NORM, _ARGMAX = "SoftmaxOfLevels", "NormalisationOfLevels", "ArgMax"
 
 _MOST_COPIES = 16
 """Of rows that do not lie in one run: each copy is a layer."""
@@ -65,7 +67,13 @@ def with_row_layers(network: Network, machine: Machine) -> Network:
 
     Without that unit they stay on the host core, with the unit as the reason where it would take them.
     """
-    tensors = dict(network.tensors)
+    tensors, constants = dict(network.tensors), dict(network.constants)
+    layers: list[AnyLayer] = []
+    for layer in network.layers:
+        found = _of_channels(layer, network, tensors, machine)
+        layers += [layer] if found is None else found[0]
+        constants |= {} if found is None else found[1]
+    network = replace(network, layers=tuple(layers), tensors=dict(tensors), constants=constants)
     if not machine.normalises_rows:
         equipped = replace(machine, row_unit=True, value_tables=True)
         layers = [replace(layer, reason=NO_UNIT) if isinstance(layer, CoreLayer) and isinstance(
@@ -75,8 +83,25 @@ def with_row_layers(network: Network, machine: Machine) -> Network:
     return replace(network, layers=tuple(layers), tensors=tensors)
 
 
+def _of_channels(layer: AnyLayer, network: Network, tensors: dict[str, TensorInfo],
+                 machine: Machine) -> tuple[list[AnyLayer], dict[str, np.ndarray]] | None:
+    """Return the layers of a normalisation of channels, and their constants; None for all others."""
+    if not isinstance(layer, CoreLayer) or layer.op != _NORM or layer.inputs[0] not in tensors:
+        return None
+    return channel_norm(layer, _call_of(layer, network, tensors), network, tensors, machine)
+
+
+def _call_of(layer: CoreLayer, network: Network, tensors: Mapping[str, TensorInfo]) -> Call:
+    """Return the call of a layer for the first image."""
+    return core_call(layer, {name: tensors[name].of_image for name in (layer.inputs[0], layer.output)},
+                     network.constants)
+
+
 def _on_datapath(layer: AnyLayer, network: Network, tensors: dict[str, TensorInfo], machine: Machine) -> list[AnyLayer]:
     """Return the layers that stand for operators along rows, and add their tensors; else ``layer``, with the reason."""
+    if isinstance(layer, CoreLayer) and layer.op == _ARGMAX and layer.inputs[0] in tensors:
+        found = class_map(layer, _call_of(layer, network, tensors), network, tensors, longest_row(machine))
+        return [layer] if found is None else list(found)
     copies: tuple[list[Layer], list[Layer]] = [], []
     made = _row_layer(layer, network, tensors, machine, copies)
     return [*copies[0], made, *copies[1]]
@@ -88,8 +113,7 @@ def _row_layer(layer: AnyLayer, network: Network, tensors: dict[str, TensorInfo]
     if not isinstance(layer, CoreLayer) or layer.op not in (_SOFTMAX, _NORM) or layer.inputs[0] not in tensors:
         return layer
     source, target = tensors[layer.inputs[0]], tensors[layer.output]
-    call = core_call(layer, {name: info.of_image for name, info in tensors.items() if name in (
-        source.name, target.name)}, network.constants)
+    call = _call_of(layer, network, tensors)
     rows = _rows_of(call)
     longest = longest_row(machine) if layer.op == _SOFTMAX else _longest_norm(machine)
     if rows.length > longest:

@@ -1,4 +1,4 @@
-"""Normalisations that were taken apart become LayerNormalization, InstanceNormalization or RMSNormalization again.
+"""Normalisations that were taken apart become LayerNormalization, or that of instances, groups or RMS, again.
 
 What is normalised along other axes than the last ones is transposed there and back.
 """
@@ -10,6 +10,7 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_names import onnx_operator
 from tilewright.compiler.graph.onnx_operators import OnnxOperator, OnnxTranspose
 from tilewright.compiler.graph.rewrite import Pass
+from tilewright.compiler.passes.recognise.normalisations.channel_groups import with_groups_in_float
 from tilewright.compiler.passes.recognise.normalisations.quantised_variance import with_quantised_variances
 from tilewright.compiler.passes.recognise.normalisations.taken_apart import TakenApart, normalisations
 
@@ -26,8 +27,11 @@ class Rebuilt:
         self._found = found
         self._names = tuple(name for node in found.nodes for name in node.onnx_nodes)
         rank = len(shape)
+        if found.groups:
+            self._channels(shape, "GroupNormalization", {"num_groups": found.groups})
+            return
         if found.centred and rank > 2 and found.axes == tuple(range(2, rank)) and self._by_channel(found):
-            self._instances(shape)
+            self._channels(shape, "InstanceNormalization", {})
             return
         kept = tuple(axis for axis in range(rank) if axis not in found.axes)
         order = (*kept, *found.axes)
@@ -49,10 +53,10 @@ class Rebuilt:
     def _transposed(self, x: str, perm: tuple[int, ...], shape: tuple[int, ...]) -> str:
         return x if perm == tuple(range(len(perm))) else self._add(OnnxTranspose({"perm": perm}), (x,), shape)
 
-    def _instances(self, shape: tuple[int, ...]) -> None:
+    def _channels(self, shape: tuple[int, ...], op: str, attributes: dict[str, object]) -> None:
         vectors = [np.broadcast_to(each.ravel(), shape[1]) for each in (self._found.gain, self._found.shift)]
         x = self._transposed(self._found.x, self._found.perm, shape)
-        self._normalised("InstanceNormalization", {"epsilon": self._found.epsilon}, x, vectors, shape)
+        self._normalised(op, attributes | {"epsilon": self._found.epsilon}, x, vectors, shape)
         self.nodes[-1] = self.nodes[-1].with_(output=self._found.output)
 
     def _normalised(self, op: str, attributes: dict[str, object], x: str, vectors: list[np.ndarray],
@@ -81,6 +85,7 @@ class RebuildNormalisations(Pass):
     """
 
     def apply(self, graph: Graph) -> Graph:
+        graph = with_groups_in_float(graph)
         for found, new in rebuilt(graph):
             last = graph.producer(found.output)
             assert last is not None

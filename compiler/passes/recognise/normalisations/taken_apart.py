@@ -4,8 +4,9 @@
 
 The quotient may be a product with a reciprocal or a power. Squares may be a power or a product, of the same difference
 or of a second one, or their mean stands less the mean's square. TensorFlow's form, x · r + (shift - mean(x) · r) with
-r = gain / √…, is found too, and so is the quotient without a mean, of RMS and L2 normalisation. Transpositions may
-stand anywhere in between, as ONNX Runtime's optimiser leaves them.
+r = gain / √…, is found too, and so are PyTorch's of groups, whose channels an InstanceNormalization has in one, and the
+quotient without a mean, of RMS and L2 normalisation. Transpositions may stand anywhere in between, as ONNX Runtime's
+optimiser leaves them.
 Sources: symbolic_opset9.py of PyTorch (layer_norm, var_mean), tf.nn.moments, tf.nn.batch_normalization, and
 flax.linen.normalization.
 """
@@ -18,7 +19,15 @@ import numpy as np
 
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxAdd, OnnxArithmetic, OnnxDiv, OnnxMul, OnnxOperator, OnnxSub
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxAdd,
+    OnnxArithmetic,
+    OnnxDiv,
+    OnnxMul,
+    OnnxOperator,
+    OnnxReshape,
+    OnnxSub,
+)
 from tilewright.compiler.passes.recognise.normalisations.statistics import (
     RowStatistics,
     centred,
@@ -29,7 +38,7 @@ from tilewright.compiler.passes.recognise.normalisations.statistics import (
     untransposed,
 )
 
-__all__ = ["TakenApart", "normalisations"]
+__all__ = ["TakenApart", "normalisations", "of_groups"]
 
 _NO_EPSILON = 1e-24
 """Of rows about 0 that have none: it keeps rows of zeros, and is less than a float32 shows beside any others."""
@@ -49,6 +58,8 @@ class TakenApart:
         All that compute it, in order.
     centred
         0 takes the place of the mean if not; then there is no shift.
+    groups
+        Of how many groups of channels means and deviations are; 0 if of each channel by itself, or along other axes.
     """
 
     x: str
@@ -60,6 +71,7 @@ class TakenApart:
     shift: np.ndarray
     centred: bool = True
     nodes: tuple[Node, ...] = ()
+    groups: int = 0
 
     def shape(self, graph: Graph) -> tuple[int, ...]:
         """Return the shape of the result."""
@@ -76,7 +88,7 @@ def normalisations(graph: Graph) -> Iterator[TakenApart]:
         if isinstance(node.operator, OnnxArithmetic):
             found = _normal(graph, node) or _as_tensorflow(graph, node)
         else:
-            found = _of_length_one(graph, node)
+            found = _of_length_one(graph, node) or of_groups(graph, node)
         if found is not None:
             found = _with_affine(graph, found)
             nodes = _between(graph, found)
@@ -184,6 +196,29 @@ def _of_length_one(graph: Graph, node: Node) -> TakenApart | None:
         return None
     by = RowStatistics(x, frozenset((perm[axis],)), perm, shape[perm[axis]], centred=False)
     return _found(graph, node.output, by)
+
+
+def of_groups(graph: Graph, node: Node) -> TakenApart | None:
+    """Return what an InstanceNormalization of reshaped channels normalises by groups, as PyTorch exports GroupNorm."""
+    before, behind = graph.producer(node.inputs[0]) if node.inputs else None, graph.only_reader(node.output)
+    if node.op != "InstanceNormalization" or not isinstance(node.operator, OnnxOperator) or before is None \
+            or behind is None or not isinstance(before.operator, OnnxReshape) \
+            or not isinstance(behind.operator, OnnxReshape) or behind.inputs[0] != node.output:
+        return None
+    shapes = [graph.tensors[name].shape if name in graph.tensors else None
+              for name in (before.inputs[0], node.inputs[0], behind.output)]
+    vectors = [graph.constants.get(name) for name in node.inputs[1:3]]
+    shape, split, back = shapes
+    if shape is None or split is None or back != shape or len(shape) < 3 or len(split) < 3 or split[0] != shape[0] \
+            or shape[1] % split[1] or split[1] == shape[1] or len(vectors) < 2:
+        return None
+    each = (1, shape[1], *[1] * (len(shape) - 2))
+    gain, shift = (None if vector is None else np.repeat(vector.astype(np.float64), shape[1] // split[1]).reshape(each)
+                   for vector in vectors)
+    if gain is None or shift is None:
+        return None
+    return TakenApart(before.inputs[0], tuple(range(len(shape))), behind.output, tuple(range(2, len(shape))),
+                      float(node.operator.attributes.get("epsilon", 1e-5)), gain, shift, groups=split[1])
 
 
 def _scaled(graph: Graph, found: TakenApart, output: str, gain: np.ndarray, shift: np.ndarray) -> TakenApart | None:
