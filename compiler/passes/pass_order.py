@@ -36,6 +36,7 @@ from tilewright.compiler.passes.lower.fuse_levels import FuseLevels
 from tilewright.compiler.passes.lower.fuse_softmax import FuseSoftmax
 from tilewright.compiler.passes.lower.quantise_sums import QuantiseSums
 from tilewright.compiler.passes.lower.recognise_unit import RecogniseUnit
+from tilewright.compiler.passes.recognise.equivalents.merged_batches import MergeBatches
 from tilewright.compiler.passes.recognise.equivalents.use_equivalents import UseEquivalents
 from tilewright.compiler.passes.recognise.fold_affine import FoldAffine
 from tilewright.compiler.passes.recognise.function_tables import RecogniseTables
@@ -62,7 +63,7 @@ from tilewright.isa.extension import BufferUnit, Extension, PostStage
 __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
 RECOGNITION = (
-    OrderNodes(), FuseSoftmax(), RebuildNormalisations(), AsImages(), UseEquivalents(), SinkTransposes(),
+    OrderNodes(), FuseSoftmax(), RebuildNormalisations(), MergeBatches(), AsImages(), UseEquivalents(), SinkTransposes(),
     RemoveIdentity(), FoldAffine(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(),
     TurnImages(), RereadLevels(), RecogniseShifts(), RecogniseTables(), MergeAffine(), RecogniseOnIntegers(),
     RecogniseQdq(), SumFloatProducts(), SumRunTimeProducts(), SpreadQuantisation())

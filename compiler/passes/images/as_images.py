@@ -21,6 +21,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxQuantizeLinear,
     OnnxReduceMean,
     OnnxReduction,
+    OnnxReshape,
     OnnxResize,
     OnnxSlice,
     OnnxSoftmax,
@@ -47,6 +48,7 @@ _NUMBERS = ((), (1,))
 
 _SOFTMAX_ALONG_ONE_AXIS = 13
 """The first opset with such; before, it was along all axes from one on."""
+_CHANNEL_NORMS = ("InstanceNormalization", "GroupNormalization")
 _MAX_STEPS = 12
 """Operators between a product and the integers that it is of."""
 
@@ -75,8 +77,8 @@ def _wanted(graph: Graph) -> dict[str, Form]:
             form = seed
         elif form is not None and isinstance(node.operator, OnnxTranspose) and node.operator.perm == (0, 2, 1):
             form = _other(form)
-        elif form is None or not isinstance(node.operator, _Elementwise | _Moves) \
-                or isinstance(node.operator, OnnxReduceMean):
+        elif form is None or isinstance(node.operator, OnnxReduceMean) or not (
+                isinstance(node.operator, _Elementwise | _Moves) or _by_channel(node, form)):
             continue
         for name in _data(node):
             if name not in graph.constants and not state.fixed(name) and form.suits(state.shape(name)):
@@ -130,14 +132,24 @@ def _rewritten(state: ImageState, node: Node, wanted: dict[str, Form]) -> bool:
         return form is not None and _elementwise(state, node, form)
     if isinstance(operator, OnnxView) and forms:
         shape = state.shape(node.output)
-        if shape is None or state.shape(node.inputs[0]) is None:
+        before = state.shape(node.inputs[0])
+        if shape is None or before is None:
             return False
-        state.reshaped(node, shape)
+        if forms[0] == ROWS and ROWS.suits(shape) and before[-1] == shape[-1]:
+            # The same rows, counted otherwise.
+            image = state.integers(node.output, "shape", ROWS.shape(shape))
+            state.add(node, OnnxReshape(), (state.image(node.inputs[0], ROWS), image), ROWS)
+        else:
+            state.reshaped(node, shape)
         return True
     if isinstance(operator, OnnxReduction) and forms and _of_everything(state, node, operator):
         state.nodes.append(node.with_(inputs=(state.image(node.inputs[0], forms[0]),)))
         return True
     behind = wanted.get(node.output)
+    if forms and _by_channel(node, forms[0]):
+        assert isinstance(operator, OnnxOperator)
+        state.add(node, operator, (state.image(node.inputs[0], forms[0]), *node.inputs[1:]), forms[0])
+        return True
     if isinstance(operator, OnnxSoftmax):
         return bool(forms) and _along_rows(state, node, operator, forms[0])
     if isinstance(operator, OnnxTranspose):
@@ -151,6 +163,11 @@ def _of_everything(state: ImageState, node: Node, operator: OnnxReduction) -> bo
     """Tell whether a reduction makes one number of a tensor, whose order then does not matter: an extreme."""
     return node.op in ("ReduceMax", "ReduceMin") and len(node.inputs) == 1 and operator.axes is None \
         and state.shape(node.output) == ()
+
+
+def _by_channel(node: Node, form: Form) -> bool:
+    """Tell whether a node normalises channels, or groups of them, each over all that it has."""
+    return form == LINE and node.op in _CHANNEL_NORMS
 
 
 def _other(form: Form) -> Form:
