@@ -217,7 +217,8 @@ INSTRUCTIONS = (
                  Field("kernel_y", 6, "kernel rows (1 for conv23)"))),
         Variant("set_tile_step", 5, "mac", "strides of the tiles",
                 (Field("x_step", 20, "bytes to the next output column; conv23: to the next block (16 x channels)"),),
-                (Field("y_step", 20, "bytes to the next output row; conv23: to the next block row"),)),
+                (Field("y_step", 20, "bytes to the next output row; conv23: to the next block row, back if "
+                       "they pass the end of the addresses"),)),
         Variant("set_kernel_step", 6, "mac", "strides inside the kernel",
                 (Field("kernel_x_step", 20, "bytes to the next kernel column"),
                  Field("pair_words", 12, "conv, pool.sum: distance of bytes 8..15 of a run, in 16-byte words; 0: the "

@@ -6,9 +6,9 @@ An operand that several instructions carry, such as a number of rows, is limited
 from tilewright.isa.encoding import BY_MNEMONIC, Field
 
 __all__ = [
-    "MAX_BLOCK_CHANNELS", "MAX_BURST_WORDS", "MAX_CHUNKS", "MAX_CHUNK_BYTES", "MAX_COLUMNS", "MAX_KERNEL",
-    "MAX_PADDING", "MAX_PAIR_WORDS", "MAX_PIXEL_BYTES", "MAX_ROWS", "MAX_ROWS_AT_ONCE", "MAX_ROW_LENGTH", "MAX_RUNS",
-    "MAX_WINDOW", "MAX_WINDOW_STRIDE", "WEIGHT_BUS_WORDS", "largest",
+    "BUFFER_ADDRESSES", "MAX_BLOCK_CHANNELS", "MAX_BURST_WORDS", "MAX_CHUNKS", "MAX_CHUNK_BYTES", "MAX_COLUMNS",
+    "MAX_KERNEL", "MAX_PADDING", "MAX_PAIR_WORDS", "MAX_PIXEL_BYTES", "MAX_ROWS", "MAX_ROWS_AT_ONCE", "MAX_ROW_LENGTH",
+    "MAX_RUNS", "MAX_WINDOW", "MAX_WINDOW_STRIDE", "WEIGHT_BUS_WORDS", "largest",
 ]
 
 
@@ -26,6 +26,9 @@ def largest(*fields: tuple[str, str, str]) -> int:
 def _fields(mnemonic: str, variant: str) -> dict[str, Field]:
     return {field.name: field for field in BY_MNEMONIC[mnemonic].variant(variant).fields}
 
+
+BUFFER_ADDRESSES = largest(("conv", "run", "base"), ("conv", "set_tile_step", "y_step")) + 1
+"""Addresses of the activation buffer's bytes, modulo which steps count."""
 
 MAX_ROWS = largest(("lda", "linear", "rows"), ("lda", "blocked", "rows"), ("lda", "residual", "rows"),
                    ("conv", "run", "tiles_y"), ("act", "run", "rows"), ("pool", "window", "rows"),

@@ -35,7 +35,7 @@ from tilewright.compiler.plan.footprint import (
 )
 from tilewright.compiler.plan.planner import LayerPlan, aligned, cut_blocks, problems, whole_kernels
 from tilewright.compiler.plan.problem import OnChip, Problem, Tiling, distinct, fits
-from tilewright.compiler.plan.row_ring import BandRows, InBands, RowRing, ring_of
+from tilewright.compiler.plan.row_ring import BandRows, InBands, RowRing, closed_ring_of, ring_of
 from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, axes, whole_tile
 from tilewright.isa.machine import Machine
 
@@ -172,17 +172,26 @@ class BandPlanner:
             if chosen[reader].problem.nest.winograd and (
                     feed.channel % _BANK_ROW or not aligned(chosen[writer].blocks, _BANK_ROW)):
                 return None
-        head, rings = chosen[0], []
+        rings = self._rings(chosen, graph, rows, closed=False)
+        if rings is None and any(form.problem.nest.winograd for form in chosen[1:]):
+            rings = self._rings(chosen, graph, rows, closed=True)
+        return None if rings is None else _Shape(chosen, rings, _shares(chosen, graph, rings, stored, machine))
+
+    def _rings(self, chosen: tuple[_Form, ...], graph: BandGraph, rows: tuple[tuple[range, ...], ...], *,
+               closed: bool) -> tuple[RowRing, ...] | None:
+        """Return the rings of all layers but the first, ``closed`` ones of blocks; None if they do not fit."""
+        head, rings = chosen[0], list[RowRing]()
         held = (2 if len(head.tiles) > 1 else 1) * self._space(max(
             input_bytes(tile, head.problem.layer, head.problem.nest) for tile in head.tiles))
         for place, form in enumerate(chosen[1:], 1):
-            if held > machine.activation_bytes:
+            if held > self.machine.activation_bytes:
                 return None
-            rings.append(_ring(chosen, graph, rows, place))
-            held += self._space(_ring_bytes(form, rings[-1]))
-        if held > machine.activation_bytes:
-            return None
-        return _Shape(chosen, tuple(rings), _shares(chosen, graph, rings, stored, machine))
+            ring = _ring(chosen, graph, rows, place, closed=closed and form.problem.nest.winograd)
+            if ring is None:
+                return None
+            rings.append(ring)
+            held += self._space(_ring_bytes(form, ring))
+        return tuple(rings) if held <= self.machine.activation_bytes else None
 
     def _space(self, size: int) -> int:
         return ring_space(size, self.machine.activation_bytes, self.machine.input_unit)
@@ -286,8 +295,9 @@ def _reads_whole_rows(form: _Form) -> bool:
     return not height.skips and not width.skips and form.tiles[0].columns.image == range(layer.in_shape[2])
 
 
-def _ring(chosen: Sequence[_Form], graph: BandGraph, rows: tuple[tuple[range, ...], ...], place: int) -> RowRing:
-    """Return the ring of the input of layer ``place`` of a group."""
+def _ring(chosen: Sequence[_Form], graph: BandGraph, rows: tuple[tuple[range, ...], ...], place: int, *,
+          closed: bool) -> RowRing | None:
+    """Return the ring of the input of layer ``place`` of a group; None if there is no ``closed`` one."""
     form = chosen[place]
     layer, nest = form.problem.layer, form.problem.nest
     whole = whole_tile(layer, form.tiles[0].columns)
@@ -304,7 +314,7 @@ def _ring(chosen: Sequence[_Form], graph: BandGraph, rows: tuple[tuple[range, ..
     padding = range(stored - whole.rows.after, stored)
     heads = tuple(count > 0 for count in chosen[0].counts)
     found = BandRows(tuple(windows), written, padding, heads, graph.depths[place])
-    return ring_of(found, BLOCK_SIDE if nest.winograd else 1)
+    return closed_ring_of(found, BLOCK_SIDE) if closed else ring_of(found, BLOCK_SIDE if nest.winograd else 1)
 
 
 def _ring_bytes(form: _Form, ring: RowRing) -> int:

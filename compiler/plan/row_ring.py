@@ -5,6 +5,10 @@ window that the array reads must lie in one piece, and begins at the place of it
 end of the ring continues in ``margin`` more places behind it. Units that such a window reads there are stored to both
 places, or to the margin alone if no other window reads them. So nothing is computed twice and no address wraps.
 
+Rings of 4x4 blocks can also do without places behind them: where a window of two block rows begins in the last one,
+the step from a block row to the next is negative, so that the second is the ring's first. Rows come and go by
+themselves there, not with their block row, which takes the least room that there is.
+
 Bands of rows are numbered. The layer that writes band k does so after the reader has computed its band k - 1, and the
 reader computes its band k after that (compiler/schedule/steps.py).
 """
@@ -12,7 +16,10 @@ reader computes its band k after that (compiler/schedule/steps.py).
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["BandRows", "InBands", "RowRing", "ring_of"]
+__all__ = ["BandRows", "InBands", "RowRing", "closed_ring_of", "ring_of"]
+
+_BLOCK_ROWS_AROUND = 2
+"""Block rows of a window that goes round the end of a closed ring: it has one step between block rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,8 @@ class RowRing:
     padded : int
         Band of the group's first layer before which the padding below the image is written; -1: before everything,
         because its places hold nothing else.
+    closed : bool
+        Windows that go on beyond the end go on at the first place.
     """
 
     rows: int
@@ -63,6 +72,7 @@ class RowRing:
     inside: frozenset[int]
     behind: frozenset[int]
     padded: int
+    closed: bool = False
 
     @property
     def height(self) -> int:
@@ -77,6 +87,14 @@ class RowRing:
     def place(self, row: int) -> int:
         """Return the row of the buffer at which a window that begins with stored row ``row`` begins."""
         return row // self.rows % self.units * self.rows + row % self.rows
+
+    def goes_round(self, units: range) -> bool:
+        """Tell whether a window of ``units`` goes on at the ring's first place."""
+        return self.closed and units.start % self.units + len(units) > self.units
+
+    def stride(self, units: range) -> int:
+        """Return the units of the buffer from one of a window of ``units`` to the next: 1, or back to the first."""
+        return 1 - self.units if self.goes_round(units) else 1
 
     def pieces(self, rows: range) -> Iterator[tuple[range, int]]:
         """Yield stored rows that follow each other in the buffer, and where there: all places of ``rows``."""
@@ -141,6 +159,27 @@ def ring_of(rows: BandRows, unit: int) -> RowRing:
     rings = [_laid(every, unit, size, _margin(reads, size), padded if size < count else -1)
              for size in sizes if size + _margin(reads, size) == room]
     return min(rings, key=lambda ring: ring.twice)
+
+
+def closed_ring_of(rows: BandRows, unit: int) -> RowRing | None:
+    """Return the closed ring of the least room, of units of ``unit`` rows; None if windows do not allow one.
+
+    Padding below the image is written before any row of its units, as in other rings, but over rows that are done with.
+    """
+    every = [each for band in rows.windows for each in band]
+    count, first = -(-max(each.stop for each in every) // unit), _first_units(rows.windows)
+    least = max(*(each.stop - first[band] for band, each in enumerate(rows.written) if each), *map(len, every))
+    padded = -1
+    if rows.padding:
+        padding = range(rows.padding.start // unit, -(-rows.padding.stop // unit))
+        padded = _padding_band(rows, padding, [-(-each.stop // unit) if each else 0 for each in rows.written])
+        least = max(least, min(rows.padding.stop, unit * count) - first[max(0, padded - rows.depth + 1)])
+    reads = [range(each.start // unit, -(-each.stop // unit)) for each in every]
+    for units in range(-(-least // unit), count):
+        ring = RowRing(unit, units, 0, frozenset(range(unit * count)), frozenset(), padded, closed=True)
+        if all(len(each) == _BLOCK_ROWS_AROUND for each in reads if ring.goes_round(each)):
+            return ring
+    return None
 
 
 def _laid(windows: Sequence[range], unit: int, units: int, margin: int, padded: int) -> RowRing:

@@ -13,6 +13,7 @@ from typing import Generic, Protocol, TypeVar
 from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.encoding import BY_CHANNEL
+from tilewright.isa.limits import BUFFER_ADDRESSES
 from tilewright.isa.machine import PATCHES, SUM_BYTES, TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 
 __all__ = ["Access", "Draft", "Interval", "Intervals", "MemoryTouches", "Reader", "T", "mesh", "same_teeth"]
@@ -268,8 +269,12 @@ class Reader:
         if variant == "run_four_patches":
             runs *= PATCHES * cfg["kernel_x"]
         channels = (op["groups"] - 1) * cfg.get("group_step", 0) + runs * TILE_BYTES
-        yield _rows("activations", op["base"], -(-rows // 4), cfg["y_step"],
-                    (-(-columns // 4) - 1) * cfg["x_step"] + channels)
+        row, first, step = (-(-columns // 4) - 1) * cfg["x_step"] + channels, op["base"], cfg["y_step"]
+        if first + step < BUFFER_ADDRESSES:
+            yield _rows("activations", first, -(-rows // 4), step, row)
+        else:       # back to a block row above
+            yield from (_rows("activations", (first + index * step) % BUFFER_ADDRESSES, 1, 0, row)
+                        for index in range(-(-rows // 4)))
         kernels = op["groups"] * (1 if variant in BY_CHANNEL else runs) * self.machine.lanes_per_cluster
         yield self._weights(op["weight_base"], -(-kernels // 2))
         ninths = self._weights(op["weight_base"] // 8, -(-kernels // TILE_BYTES))

@@ -30,7 +30,7 @@ from tilewright.compiler.schedule.accesses import Access, Draft
 from tilewright.compiler.schedule.rings import Region
 from tilewright.compiler.schedule.weight_image import CodedPart, Span
 from tilewright.isa.extension import stage_of
-from tilewright.isa.limits import MAX_BURST_WORDS, MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES
+from tilewright.isa.limits import BUFFER_ADDRESSES, MAX_BURST_WORDS, MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.words.word_planes import planes_of
@@ -44,7 +44,7 @@ __all__ = [
 def _memory_access(first: int, stop: int, layout: Layout, channels: int, *, write: bool = False) -> Access:
     """Return the access to pixels of a tensor in main memory, ``channels`` of each: exactly, where others lie between.
 
-    Tensors without gaps need no more than the interval: nothing else lies between their pixels.
+    Tensors without gaps need no more than the interval.
     """
     if layout.rows_whole or layout.pixel_step == 0 or layout.row_step % layout.pixel_step:
         return Access("memory", first, stop, write)
@@ -226,10 +226,8 @@ def behind(drafts: Iterator[Draft], tensors: Sequence[tuple[int, int]]) -> Itera
 def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, source: Region, weights: Region | None,
             parameters: Region, table: Region | None) -> Iterator[Draft]:
     """Yield the mac commands of a step; ``weights`` in words per cluster, ``parameters`` in channels, bytes else."""
-    nest = plan.nest
-    winograd = nest.winograd
-    rows, columns = len(tile.rows.conv), len(tile.columns.conv)
-    groups = block.groups
+    nest, winograd = plan.nest, plan.nest.winograd
+    rows, columns, groups = len(tile.rows.conv), len(tile.columns.conv), block.groups
     if winograd:
         rows, columns = -(-rows // 2), -(-columns // 2)
     elif nest.across:
@@ -249,18 +247,20 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
         base += block.first_group // nest.section * nest.section_step
     if not winograd:
         base += _part_offset(plan, tile, block)
-    y_half = 0
+    y_half, sources = 0, [source]
     if plan.stays or (plan.chip.input and winograd):
         touched, row_step = block_rows(tile), blocked_row_step(tile, plan.layer.in_shape[0])
         offset = _place(plan, BLOCK_SIDE * touched.start) // BLOCK_SIDE * row_step
         base, y_half = base + offset, tile.rows.conv.start % BLOCK_SIDE // 2
-        source = Region(source.start + offset, source.start + offset + len(touched) * row_step + nest.overread)
+        starts = [offset] if _stride(plan, tile) == 1 else [offset, offset + _stride(plan, tile) * row_step]
+        size = len(touched) // len(starts) * row_step + nest.overread
+        sources = [Region(source.start + start, source.start + start + size) for start in starts]
     elif plan.chip.input:
         first = tile.rows.conv.start * axes(plan.layer)[0].stored_stride
         offset = _place(plan, first) * linear_row_step(tile, plan.layer, nest)
         base += offset
-        source = Region(source.start + offset, source.start + offset + input_bytes(tile, plan.layer, nest))
-    accesses = [Access("activations", source.start, source.stop)]
+        sources = [Region(source.start + offset, source.start + offset + input_bytes(tile, plan.layer, nest))]
+    accesses = [Access("activations", each.start, each.stop) for each in sources]
     if weights:
         accesses += _weight_accesses(weights, machine, ninths=winograd)
     # The act behind reads the parameters; but only the array can wait for their load.
@@ -268,7 +268,7 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
     if table:
         accesses.append(Access("table", table.start, table.stop))
     if plan.layer.unit is not None:
-        yield from _own_unit(plan, tile, block, plan.layer.unit, source)
+        yield from _own_unit(plan, tile, block, plan.layer.unit, sources[0])
     mnemonic, variant = ("pool", "sum") if nest.algorithm is Algorithm.POOL else (nest.algorithm, "run")
     if nest.by_channel:
         variant = "run_four_patches" if nest.four_patches else "run_by_channel"
@@ -305,6 +305,11 @@ def _place(plan: LayerPlan, row: int) -> int:
     return plan.bands.ring.place(row) if plan.bands is not None and plan.bands.ring is not None else row
 
 
+def _stride(plan: LayerPlan, tile: Tile) -> int:
+    """Return the block rows of the buffer from one of the tile's input to the next."""
+    return plan.bands.ring.stride(block_rows(tile)) if plan.bands is not None and plan.bands.ring is not None else 1
+
+
 def _own_unit(plan: LayerPlan, tile: Tile, block: WeightBlock, use: UnitUse, source: Region) -> Iterator[Draft]:
     """Yield the command that passes the pixels of a tile through the unit of the extension, in place."""
     layer, most = plan.layer, (1 << 12) - 1
@@ -326,11 +331,10 @@ def _own_unit(plan: LayerPlan, tile: Tile, block: WeightBlock, use: UnitUse, sou
 
 def _tile_steps(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine) -> Iterator[Draft]:
     """Yield the strides of tiles and kernel."""
-    layer, nest = plan.layer, plan.nest
-    channels = layer.in_shape[0]
+    layer, nest, channels = plan.layer, plan.nest, plan.layer.in_shape[0]
     if nest.winograd:
-        yield Draft("conv", "set_tile_step", {"x_step": TILE_BYTES * channels,
-                                              "y_step": blocked_row_step(tile, channels)})
+        step = _stride(plan, tile) * blocked_row_step(tile, channels)
+        yield Draft("conv", "set_tile_step", {"x_step": TILE_BYTES * channels, "y_step": step % BUFFER_ADDRESSES})
         if nest.four_patches:
             yield Draft("conv", "set_kernel_step", {"kernel_x_step": TILE_BYTES * machine.lanes_per_cluster})
         return
@@ -361,8 +365,7 @@ def _weight_accesses(weights: Region, machine: Machine, *, ninths: bool) -> list
 def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, parameters: Region,
            table: Region | None, results: Region) -> Iterator[Draft]:
     """Yield the act commands of a step."""
-    layer = plan.work
-    scale = layer.requantisation
+    layer, scale = plan.work, plan.work.requantisation
     width, channels = len(tile.columns.conv), block.channels
     if plan.nest.across:
         width, channels = width * channels // machine.lanes, machine.lanes
@@ -460,8 +463,7 @@ class ResultRuns:
 
 def _result_runs(layer: Layer, tile: Tile, block: WeightBlock, layout: Layout) -> ResultRuns:
     """Return the runs of a row of results: one where nothing lies between its pixels in memory, else one per pixel."""
-    columns = len(tile.columns.out)
-    row = columns * block.channels
+    columns, row = len(tile.columns.out), len(tile.columns.out) * block.channels
     if columns == 1 or (layout.rows_whole and block.channels == layout.shape[0]):
         size, count = chunks_of(row, 1, layer)
         return ResultRuns(size, count, size if count > 1 else 0, row)

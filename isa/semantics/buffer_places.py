@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.isa.limits import BUFFER_ADDRESSES
 from tilewright.isa.machine import TILE_BYTES
 from tilewright.isa.semantics.command_errors import OutsideBufferError
 from tilewright.isa.semantics.coprocessor_state import Int8, Steps
@@ -21,10 +22,12 @@ def run_places(base: int, shape: tuple[int, int, int], steps: Steps) -> Places:
 def blocked_places(base: int, x: Places, y: Places, channels: Places, block_step: int, row_step: int) -> Places:
     """Return the places of the pixels (y, x, channel) of a blocked layout: (len(y), len(x), len(channels)).
 
-    ``block_step`` and ``row_step`` are the bytes from one 4x4 block to the next and to the next block row.
+    ``block_step`` and ``row_step`` are the bytes from one 4x4 block to the next and to the next block row; the latter
+    counts modulo the addresses that there are, so that it may lead back.
     """
     position = (x % 4)[None, :, None] + 4 * (y % 4)[:, None, None] + channels
-    word = base + (y // 4)[:, None, None] * row_step + (x // 4)[None, :, None] * block_step + TILE_BYTES * channels
+    row = (base + (y // 4) * row_step) % BUFFER_ADDRESSES
+    word = row[:, None, None] + (x // 4)[None, :, None] * block_step + TILE_BYTES * channels
     return word + position % TILE_BYTES
 
 

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
+from tests.support.random_chains import random_inputs
 from tests.support.random_layers import Shape, build_layer
 from tests.support.rtl import execute_rtl
 from tests.support.side_by_side import side_by_side
+from tests.support.stacks import Stack
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.schedule import bands
+from tilewright.compiler.schedule.races import check
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.sim.fast_engine import run_fast
 
@@ -68,3 +72,30 @@ def test_rtl(tmp_path, machine):
     predicted = run_fast(machine, compiled.program, compiled.images, compiled.windows,
                          memory_bytes=compiled.memory_bytes)
     assert predicted.cycles == pytest.approx(result.cycles, rel=0.01)
+
+
+@pytest.mark.parametrize(("stride", "channels", "units"), [(1, 96, 1), (2, 64, 2)])
+def test_a_depthwise_layer_reads_rows_of_blocks_round_the_end_of_its_ring(tmp_path, monkeypatch, stride, channels,
+                                                                          units):
+    """Three rows of blocks of its input do not fit, two do, and at stride 1 one is enough."""
+    monkeypatch.setattr(bands, "_LEAST", 0)
+    stack = Stack((8, 24, 18))
+    stack.conv(channels, 1)
+    stack.depthwise(stride=stride)
+    stack.conv(8, 1)
+    network = stack.network("round")
+    inputs = random_inputs(np.random.default_rng(0), network)
+    compiled = compile_layers(network, PAIRS)
+    plan = compiled.plans[1]
+    assert plan.nest.four_patches
+    assert plan.bands.ring.closed
+    assert plan.bands.ring.units == units
+    check([command for _, command in compiled.program.commands()], PAIRS)
+    expected = run_network(network, inputs)["conv2"]
+    np.testing.assert_array_equal(execute(compiled, inputs)["conv2"], expected)
+    if units > 1:
+        tensors, result = execute_rtl(compiled, inputs, tmp_path)
+        np.testing.assert_array_equal(tensors["conv2"], expected)
+        predicted = run_fast(PAIRS, compiled.program, compiled.images, compiled.windows,
+                             memory_bytes=compiled.memory_bytes)
+        assert predicted.cycles == pytest.approx(result.cycles, rel=0.02)

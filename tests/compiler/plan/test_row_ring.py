@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tilewright.compiler.plan.row_ring import BandRows, RowRing, ring_of
+from tilewright.compiler.plan.row_ring import BandRows, RowRing, closed_ring_of, ring_of
 
 
 def rows_of_reader(rng: np.random.Generator, unit: int) -> BandRows:
@@ -49,11 +49,18 @@ def play(rows: BandRows, ring: RowRing) -> None:
                 continue
             if place == rows.depth:
                 for window in rows.windows[band]:
-                    first = ring.place(window.start)
-                    found = [buffer.get(first + distance) for distance in range(len(window))]
-                    assert found == list(window)
+                    assert [buffer.get(place) for place in places_of(window, ring)] == list(window)
             elif place == rows.depth - 1:
                 write(rows.written[band])
+
+
+def places_of(window: range, ring: RowRing) -> list[int]:
+    """Return where the array looks for a window's rows: units follow each other by one step, which may lead back."""
+    units = range(window.start // ring.rows, -(-window.stop // ring.rows))
+    step, first = ring.stride(units) * ring.rows, ring.place(units.start * ring.rows)
+    assert len(units) == 2 or not ring.goes_round(units)
+    return [first + row // ring.rows % len(units) * step + row % ring.rows
+            for row in range(window.start - units.start * ring.rows, window.stop - units.start * ring.rows)]
 
 
 @pytest.mark.parametrize("unit", [1, 4])
@@ -77,3 +84,28 @@ def test_a_ring_takes_the_rows_of_a_band_and_those_that_it_shares_with_the_next(
     ring = ring_of(BandRows(windows, written, range(41, 42), (True,) * 20, 1), 1)
     assert (ring.units, ring.height) == (4, 6)
     assert [(list(part), place) for part, place in ring.pieces(range(4, 6))] == [([4, 5], 0), ([4, 5], 4)]
+
+
+def test_every_window_of_a_closed_ring_finds_its_rows():
+    seen = dict.fromkeys(("one", "two", "more", "none", "padded late", "smaller"), 0)
+    for seed in range(600):
+        rows = rows_of_reader(np.random.default_rng(seed), 4)
+        ring = closed_ring_of(rows, 4)
+        if ring is None:
+            seen["none"] += 1
+            continue
+        play(rows, ring)
+        seen[{1: "one", 2: "two"}.get(ring.units, "more")] += 1
+        seen["padded late"] += ring.padded >= 0
+        seen["smaller"] += ring.height < ring_of(rows, 4).height
+    assert all(seen.values()), seen
+
+
+def test_a_closed_ring_of_a_stride_of_two_holds_two_rows_of_blocks_instead_of_three():
+    windows = tuple((range(4 * band, 4 * band + 6),) for band in range(10))
+    written = (range(1, 6), *(range(4 * band + 2, 4 * band + 6) for band in range(1, 10)))
+    rows = BandRows(windows, written, range(0), (True,) * 10, 1)
+    closed = closed_ring_of(rows, 4)
+    assert (closed.units, closed.margin, ring_of(rows, 4).height) == (2, 0, 12)
+    assert closed.goes_round(range(1, 3))
+    assert not closed.goes_round(range(2, 4))

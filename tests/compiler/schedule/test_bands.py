@@ -1,6 +1,7 @@
 """Groups computed band by band give what their layers do, without a race; what lies between never leaves the chip."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,9 @@ from tilewright.compiler.compile import Compiled, compile_layers
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.plan import band_plans, row_ring
 from tilewright.compiler.plan.planner import DoesNotFitError, LayerPlan
+from tilewright.compiler.plan.tiles import block_rows
 from tilewright.compiler.schedule import bands
 from tilewright.compiler.schedule.races import RaceError, check
 from tilewright.isa.assembler import EncodedCommand
@@ -68,9 +71,34 @@ def test_random_networks_equal_the_reference(monkeypatch):
     monkeypatch.setattr(bands, "_LEAST", 0)
     seen = dict.fromkeys(("conv23", "conv", "wraps", "padded late", "deep", "residual", "pooled", "several blocks",
                           "stored too"), 0)
-    for seed in range(1000, 1100):
+    for plans in equal_to_the_reference(range(1000, 1100), 30):
+        count(plans, seen)
+    assert all(seen.values()), f"everything about bands must occur: {seen}"
+
+
+def test_random_networks_with_closed_rings_equal_the_reference(monkeypatch):
+    """Rings are closed here wherever that is possible, whether there is room for another or not."""
+    monkeypatch.setattr(bands, "_PRICES", (1,))
+    monkeypatch.setattr(bands, "_TOO_MUCH", 1 / 20)
+    monkeypatch.setattr(bands, "_LEAST", 0)
+    monkeypatch.setattr(band_plans, "ring_of", lambda rows, unit: (
+        row_ring.closed_ring_of(rows, unit) if unit > 1 else None) or row_ring.ring_of(rows, unit))
+    seen = dict.fromkeys(("closed", "round", "one", "more", "padded late"), 0)
+    for plans in equal_to_the_reference(range(2000, 2060), 30):
+        for plan in plans:
+            if (ring := plan.bands.ring) is not None and ring.closed:
+                seen["closed"] += 1
+                seen["round"] += any(ring.goes_round(block_rows(tile)) for tile in plan.tiles)
+                seen["one" if ring.units == 1 else "more"] += 1
+                seen["padded late"] += ring.padded >= 0
+    assert all(seen.values()), f"everything about closed rings must occur: {seen}"
+
+
+def equal_to_the_reference(seeds: range, longest: int) -> Iterator[list[LayerPlan]]:
+    """Yield the layers in groups of random networks that have some, and compute what the reference does."""
+    for seed in seeds:
         rng = np.random.default_rng(seed)
-        network, machine = random_chain(rng, longest=30), random_machine(rng, any_array=True)
+        network, machine = random_chain(rng, longest=longest), random_machine(rng, any_array=True)
         inputs = random_inputs(rng, network)
         try:
             compiled = compile_layers(network, machine)
@@ -82,8 +110,7 @@ def test_random_networks_equal_the_reference(monkeypatch):
         tensors, expected = execute(compiled, inputs), run_network(network, inputs)
         for info in network.outputs:
             np.testing.assert_array_equal(tensors[info.name], expected[info.name], err_msg=f"seed {seed}, {info.name}")
-        count(plans, seen)
-    assert all(seen.values()), f"everything about bands must occur: {seen}"
+        yield plans
 
 
 def test_what_lies_between_never_leaves_the_chip():

@@ -42,3 +42,16 @@ def test_conv23_without_reuse_gives_the_same():
     op = {"base": 0, "tiles_y": 2, "groups": 1, "weight_base": 0}
     run(engine, *set_conv(cfg), ("conv23.run", op), ("conv23.run_without_reuse", op))
     np.testing.assert_array_equal(engine.state.sums[0].sums, engine.state.sums[1].sums)
+
+
+def test_conv23_steps_back_to_a_block_row_above():
+    engine = engine_of(WINOGRAD_MACHINES["base"])
+    x_step, y_step = 16 * 4, 16 * 4 * 4
+    cfg = {"tiles_x": 3, "runs": 4, "kernel_x": 1, "kernel_y": 1, "x_step": x_step}
+    op = {"tiles_y": 1, "y_half": 1, "groups": 1, "weight_base": 0}
+    back = (*set_conv(cfg | {"y_step": (1 << 20) - y_step}), ("conv23.run", op | {"base": 512 + y_step}))
+    # The same rows, of which the second two lie below.
+    engine.state.activations[1024:1024 + y_step] = engine.state.activations[512 + y_step:512 + 2 * y_step]
+    engine.state.activations[1024 + y_step:1024 + 2 * y_step] = engine.state.activations[512:512 + y_step]
+    run(engine, *back, *set_conv(cfg | {"y_step": y_step}), ("conv23.run", op | {"base": 1024}))
+    np.testing.assert_array_equal(engine.state.sums[0].sums, engine.state.sums[1].sums)
