@@ -9,6 +9,7 @@ from pathlib import Path
 from tilewright.compiler.batch.chains_apart import chains_apart
 from tilewright.compiler.batch.in_batch import in_batch
 from tilewright.compiler.channels.fewer_channels import ChannelSavings, fewer_channels
+from tilewright.compiler.channels.wider_depthwise import wider_depthwise
 from tilewright.compiler.emit.artefact import Artefact, write_artefact
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.elf import compile_elf, port_flags, wait_flags
@@ -154,13 +155,17 @@ def without_idle_channels(network: Network, machine: Machine, options: Options =
                           keep_tensors: bool = False) -> tuple[Network, ChannelSavings | None]:
     """Return ``network``, of one image, without channels that need no computation, and what that saves.
 
-    With ``keep_tensors`` only constants are left out, which whoever looks at a tensor fills in.
+    With ``keep_tensors`` only constants are left out, which whoever looks at a tensor fills in. Without, depthwise
+    layers may get channels that the machine can do with more of (`wider_depthwise`).
     """
-    if not options.narrow:
-        return network, None
-    one = replace(options, batch=1)
-    return fewer_channels(network, machine, lambda each: [plan.cost.cycles for plan in fit_network(
-        each, machine, one)[1]], keep_tensors=keep_tensors)
+    one, savings = replace(options, batch=1), None
+
+    def price(each: Network) -> list[int]:
+        return [plan.cost.cycles for plan in fit_network(each, machine, one)[1]]
+
+    if options.narrow:
+        network, savings = fewer_channels(network, machine, price, keep_tensors=keep_tensors)
+    return network if keep_tensors else wider_depthwise(network, machine, price), savings
 
 
 def _planned(network: Network, machine: Machine, options: Options, *,

@@ -21,6 +21,7 @@ from tilewright.compiler.schedule.weight_image import pack_network
 from tilewright.isa.extension import extension_of
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import MAIN_BASE
+from tilewright.runtime.check.single_patches import single_patches
 from tilewright.runtime.check.warnings import model_warnings
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.core_share import CorePart, CoreShare, core_share
@@ -183,7 +184,8 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
     return Check(model=model.stem, machine=machine.name, layers=layers, tail_cycles=tail, refusals=(),
                  warnings=warnings, memory=memory,
                  notes=(*(() if noisy else source.notes), *(str(saved) for saved in (compiled.savings,) if saved),
-                        *states, *kept_sentences(job, predict_opening(job, design.timing))))
+                        *map(str, single_patches(compiled.plans, machine)), *states,
+                        *kept_sentences(job, predict_opening(job, design.timing))))
 
 
 def _refused(model: Path, machine: Machine, refusals: list[Refusal]) -> Check:
