@@ -33,7 +33,7 @@ from tilewright.isa.numerics import MANTISSA_BITS
 from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.rows.row_softmax import RowSoftmax
 from tilewright.isa.semantics.act_rows import NormNumbers, norm_rows, softmax_rows
-from tilewright.isa.words.word_planes import planes_of, requantise_words
+from tilewright.isa.words.word_planes import LOWER_OFFSET, planes_of, requantise_words
 
 __all__ = ["accumulate", "requantise", "residual_table", "run_core_layer", "run_layer", "run_network"]
 
@@ -88,6 +88,8 @@ def run_network(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str,
 
 def _run_words(layer: Layer, values: Values) -> Iterator[tuple[str, np.ndarray]]:
     """Evaluate a layer with an input or an output of 16 bits; yield what it writes by name, (C, H, W)."""
+    if isinstance(layer.factor, ChannelFactor):
+        layer = _with_weights(layer, layer.factor, values[layer.factor.tensor])
     if layer.words.addend is not None:
         total = _weighted_sum(layer, values)
     else:
@@ -212,8 +214,9 @@ def _of_factor(layer: Layer, factor: ChannelFactor | ComputedScale | MatrixFacto
 def _with_weights(layer: Layer, factor: ChannelFactor, values: np.ndarray) -> Layer:
     """Return ``layer`` with the weights and the bias that these ``values`` of its factor are."""
     weights = (values.reshape(-1, 1, 1, 1).astype(np.int16) - factor.zero_point) * (-1 if factor.negated else 1)
+    zero = layer.pad_value - (LOWER_OFFSET if layer.words.inputs > 1 else 0)
     return replace(layer, factor=None, weights=weights, kernel=(1, 1), dilations=(1, 1),
-                   bias=-layer.pad_value * weights.reshape(-1).astype(np.int32))
+                   bias=-zero * weights.reshape(-1).astype(np.int32))
 
 
 def _with_matrix(layer: Layer, factor: MatrixFactor, values: np.ndarray) -> Layer:

@@ -13,6 +13,7 @@ from tilewright.compiler.words.word_graph import WordGraph
 from tilewright.compiler.words.word_group import WordGroup, WordOperand, WordResult, end_of, operand_of
 from tilewright.compiler.words.word_moves import Moved, concatenated, enlarged, pooled
 from tilewright.compiler.words.word_products import PRODUCTS, product_layers
+from tilewright.compiler.words.word_scales import scaled_by_vector
 from tilewright.compiler.words.word_sums import scaled_layer, sum_layer
 from tilewright.compiler.words.word_tensors import WORDS, WordPart
 
@@ -101,6 +102,8 @@ def _layers(graph: WordGraph, layer: CoreLayer, operands: list[WordOperand], y: 
         return _hard_sigmoid(layer, x, y)
     if layer.op in _SUMS and len(operands) == 2:
         return sum_layer(layer, (operands[0], operands[1]), _SUMS[layer.op], y)
+    if layer.op == "Mul" and len(operands) == 2:
+        return scaled_by_vector(graph, layer, (operands[0], operands[1]), y)
     return _with_constant(graph, layer, x, y)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import (
     AnyLayer,
+    ChannelFactor,
     CoreLayer,
     Layer,
     Network,
@@ -99,11 +100,18 @@ def _with_planes(layer: Layer, tensors: Mapping[str, TensorInfo],
         if part is not None:
             infos |= {each.name: each for each in part_tensors(part, info, ends[name])}
             ends[name] = (name, "") if info.dtype not in WORDS else (upper_name(name), lower_name(name))
+    factor = layer.factor
+    if isinstance(factor, ChannelFactor) and factor.tensor not in tensors:
+        # A plane of a vector of words.
+        vector, plane = factor.tensor.rsplit(":", 1)
+        whole = planes_name(vector)
+        infos |= {each.name: each for each in plane_tensors(replace(tensors[vector], name=whole))}
+        factor = replace(factor, tensor=f"{whole}:{plane}")
     (source, lower_source), (target, lower_target) = ends[layer.input], ends[layer.output]
     if added is not None:
         upper, lower = ends[added.upper]
         added = replace(added, upper=upper, lower=lower)
-    return replace(layer, input=source, output=target, words=WordPlanes(
+    return replace(layer, input=source, output=target, factor=factor, words=WordPlanes(
         lower_input=lower_source, lower_output=lower_target, addend=added)), infos
 
 
@@ -177,10 +185,14 @@ class _Rewrite:
         added, words = layer.words.addend, layer.words
         if added is not None and added.upper in self.aliases:
             words = replace(words, addend=replace(added, upper=self.aliases[added.upper]))
+        factor = layer.factor
+        if isinstance(factor, ChannelFactor):
+            vector, *plane = factor.tensor.rsplit(":", 1) if factor.tensor not in self.tensors else (factor.tensor,)
+            factor = replace(factor, tensor=":".join((self.aliases.get(vector, vector), *plane)))
         if layer.input not in self.aliases:
-            return replace(layer, words=words)
+            return replace(layer, words=words, factor=factor)
         source = self.aliases[layer.input]
-        return replace(layer, input=source, in_shape=self.tensors[source].shape, words=words)
+        return replace(layer, input=source, in_shape=self.tensors[source].shape, words=words, factor=factor)
 
     def _split_behind(self, names: tuple[str, ...], planar: set[str]) -> Iterator[AnyLayer]:
         """Yield what makes planes of words that the host core has written, if a layer of the datapath reads them."""

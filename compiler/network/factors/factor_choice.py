@@ -6,6 +6,7 @@ Of a factor whose partner has a zero point, parameters are written too; that dec
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tilewright.compiler.network.layer_uses import NO_WORDS
 from tilewright.compiler.network.layers import (
     NEGATED_ZERO,
     AnyLayer,
@@ -54,7 +55,7 @@ def with_early_factors(layers: Sequence[AnyLayer], tensors: Mapping[str, TensorI
 
 def _chosen(layer: AnyLayer, tensors: Mapping[str, TensorInfo], makers: TensorMakers) -> AnyLayer:
     if not isinstance(layer, Layer) or not isinstance(layer.factor, ChannelFactor) or layer.factor.images \
-            or layer.in_shape[1:] != (1, 1) or layer.images > 1:
+            or layer.in_shape[1:] != (1, 1) or layer.images > 1 or layer.words != NO_WORDS:
         return layer
     x, vector = tensors[layer.input], tensors[layer.factor.tensor]
     if x.shape != vector.shape or NEGATED_ZERO in (x.zero_point, vector.zero_point):

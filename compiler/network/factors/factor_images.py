@@ -27,6 +27,7 @@ from tilewright.compiler.network.layers import (
 )
 from tilewright.isa.machine import PARAMETER_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
+from tilewright.isa.words.word_planes import LOWER_OFFSET
 
 __all__ = ["with_factor_images"]
 
@@ -132,9 +133,14 @@ class _ProductImages:
     def written(self) -> Layer:
         """Write what is to be loaded; return the product with its names."""
         factor = replace(self.factor, weights=self._weights())
-        if self.product.pad_value:
+        if self._zero:
             factor = replace(factor, parameters=self._parameters())
         return replace(self.product, factor=factor)
+
+    @property
+    def _zero(self) -> int:
+        """What the input's values are more than what counts; planes of words are less than words by a constant."""
+        return self.product.pad_value - (LOWER_OFFSET if self.product.words.inputs > 1 else 0)
 
     def _weights(self) -> str:
         """Write the words of every lane group, a row each."""
@@ -176,7 +182,7 @@ class _ProductImages:
         channels = self.product.in_shape[0]
         image = self._tensor("parameters", (PARAMETER_BYTES, 1, channels))
         values = (np.arange(-128, 128) - self.factor.zero_point) * (-1 if self.factor.negated else 1)
-        words = self._words(-self.product.pad_value * values)
+        words = self._words(-self._zero * values)
         biases, constant = words[:, :_BIAS_BYTES], words[0, _BIAS_BYTES:].astype(np.int32)
         source = self._view((1, 1, channels))
         self._layer(f"{self.product.name}:scale", source, self._bytes(image, _BIAS_BYTES, _BIAS_BYTES),

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.support.execute import execute
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.layers import CoreLayer
 from tilewright.compiler.network.reference import run_network
@@ -43,10 +44,10 @@ class Graph:
         return name, (levels - int(zero)) * real
 
 
-def ran(operate, kinds, scales, out):
+def ran(operate, kinds, scales, out, second=Z):
     """Assert that ``operate`` of two quantised inputs is the datapath's; return levels by which it is off float64."""
     g, rng = Graph(), np.random.default_rng(4)
-    given = {name: np.float32(rng.uniform(-9, 9, (1, *shape))) for name, shape in (("x", X), ("z", Z))}
+    given = {name: np.float32(rng.uniform(-9, 9, (1, *shape))) for name, shape in (("x", X), ("z", second))}
     read = [g.quantised(name, np.float64(given[name]), scale, zero)
             for name, scale, zero in zip(given, scales, kinds, strict=True)]
     name, value = operate(g, *read)
@@ -58,10 +59,13 @@ def ran(operate, kinds, scales, out):
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, value.shape)], g.constants)
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     onnx.checker.check_model(made)
-    network = compile_layers(compile_network(made.SerializeToString()), WIDE).network
+    compiled = compile_layers(compile_network(made.SerializeToString()), WIDE)
+    network = compiled.network
     assert not [layer.op for layer in network.layers if isinstance(layer, CoreLayer)]
-    found = run_network(network, {info.name: quantise_input(info, given[info.onnx_name]) for info in network.inputs})
-    result = dequantise_output(network.outputs[0], found[network.outputs[0].name])
+    inputs = {info.name: quantise_input(info, given[info.onnx_name]) for info in network.inputs}
+    found = run_network(network, inputs)[network.outputs[0].name]
+    np.testing.assert_array_equal(execute(compiled, inputs)[network.outputs[0].name], found)
+    result = dequantise_output(network.outputs[0], found)
     return np.abs(result - value).max() / np.float64(np.float32(out[0]))
 
 
@@ -121,6 +125,27 @@ def test_results_are_those_of_float64_within_the_bound(operate, kinds, scales, o
     # Where the bound is below a level, values are a level apart when both are rounded; a maximum is exact.
     assert WORD_ERROR + MOST_ERROR < 1
     assert ran(operate, kinds, scales, out) <= (0.01 if operate in (_maxima, _repeated) else 1.01)
+
+
+def _by_channel(g, x, z):
+    return g.node("Mul", z[0], x[0]), x[1] * z[1]
+
+
+def _by_channel_clamped(g, x, z):
+    return g.node("Relu", g.node("Mul", x[0], z[0])), np.maximum(x[1] * z[1], 0)
+
+
+@pytest.mark.parametrize(("operate", "kinds", "scales", "out"), [
+    (_by_channel, (np.int16(-300), np.int16(-32_768)), (0.0003, 1 / 65_535), (0.0003, np.int16(-300))),
+    (_by_channel, (np.int16(0), np.int16(0)), (0.0003, 0.0003), (0.002, np.int16(0))),
+    (_by_channel, (np.int16(0), np.int16(0)), (0.0003, 0.0003), (0.0009, np.int16(7))),
+    (_by_channel, WORDS, (0.0003, 0.0004), (0.003, np.int16(-17))),
+    (_by_channel, (np.uint16(0), np.uint16(0)), (0.0002, 1 / 65_535), (0.0002, np.uint16(0))),
+    (_by_channel_clamped, (np.int16(11), np.int16(-32_768)), (0.0003, 1 / 65_535), (0.0001, np.int16(-32_768))),
+    (_by_channel, (np.int16(5), np.int8(-3)), (0.0003, 0.07), (0.002, np.int16(5))),
+    (_by_channel, (np.int8(5), np.int16(-3)), (0.07, 0.0003), (0.002, np.int16(5)))])
+def test_products_of_an_image_and_a_vector_are_those_of_float64_or_the_level_beside(operate, kinds, scales, out):
+    assert ran(operate, kinds, scales, out, second=(8, 1, 1)) <= 1.01
 
 
 def test_weights_of_a_sum_keep_their_bound_for_all_levels():
