@@ -63,8 +63,8 @@ from tilewright.isa.extension import BufferUnit, Extension, PostStage
 __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
 RECOGNITION = (
-    OrderNodes(), FuseSoftmax(), RebuildNormalisations(), MergeBatches(), AsImages(), UseEquivalents(), SinkTransposes(),
-    RemoveIdentity(), FoldAffine(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(),
+    OrderNodes(), FuseSoftmax(), RebuildNormalisations(), MergeBatches(), AsImages(), UseEquivalents(),
+    SinkTransposes(), RemoveIdentity(), FoldAffine(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(),
     TurnImages(), RereadLevels(), RecogniseShifts(), RecogniseTables(), MergeAffine(), RecogniseOnIntegers(),
     RecogniseQdq(), SumFloatProducts(), SumRunTimeProducts(), SpreadQuantisation())
 """ONNX operators → integer operators, and what is left for the host core."""
