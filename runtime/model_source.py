@@ -191,9 +191,9 @@ def _with_fixed_ranges(source: ModelSource, model: ReadModel, calibrate: Path, s
 
     fixed = with_fixed_ranges(model)
     if fixed is None:
-        raise InputError(f"Option --calibrate needs a float model, or products as ONNX Runtime's quantize_dynamic "
-                         f"writes them, and {source.path.name} is quantised dynamically in another form; give the "
-                         f"float model that it was made from")
+        raise InputError(f"Option --calibrate needs a float model, or products as quantize_dynamic of ONNX Runtime or "
+                         f"Neural Compressor writes them, and {source.path.name} is quantised dynamically in another "
+                         f"form; give the float model that it was made from")
     left = any(node.op_type == "DynamicQuantizeLinear" for node in fixed.graph.node)
     reading = (*(note for note in source.reading if left or note != DYNAMIC_NOTE), FIXED_NOTE)
     return _quantised(replace(source, reading=reading), fixed, calibrate, steps)

@@ -4,7 +4,8 @@ A product of integers and the factors behind it are one product of real numbers,
 
     Mul(Cast(ConvInteger(q, w, z, w_z)), s · w_s) = Conv(s · (q - z), w_s · (w - w_z)) ≈ Conv(x, DequantizeLinear(w))
 
-where DynamicQuantizeLinear makes q, s and z of x. Weights keep their levels. What is of no such form stays as it is.
+where DynamicQuantizeLinear makes q, s and z of x. A bias that is divided by s · w_s and rounded, and added to the sums,
+as Neural Compressor writes it, is added behind. Weights keep their levels. What is of no such form stays as it is.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +35,7 @@ def with_fixed_ranges(model: onnx.ModelProto) -> onnx.ModelProto | None:
     Returns
     -------
     ModelProto or None
-        None if none of its products has the form that `quantize_dynamic` writes.
+        None if none of its products has the form that `quantize_dynamic` or Neural Compressor writes.
     """
     made = onnx.ModelProto()
     made.CopyFrom(model)
@@ -57,6 +58,11 @@ class _SumFactors:
 
     scales: list[str] = field(default_factory=list)
     constants: list[np.ndarray] = field(default_factory=list)
+
+    @property
+    def of_channels(self) -> np.ndarray:
+        """The product of the constants, one or one for each channel."""
+        return np.asarray(np.prod(np.broadcast_arrays(np.ones(1), *(each.ravel() for each in self.constants)), axis=0))
 
     def add(self, other: "_SumFactors") -> None:
         self.scales += other.scales
@@ -108,18 +114,27 @@ class _RunTime:
 
         There are no nodes if it has another form.
         """
-        last, factors = self._behind(product)
+        last, factors, bias = self._behind(product)
         operands = [self._operand(product, place) for place in (0, 1)] if last else [None]
         scales = sorted(each.scale for each in operands if each is not None and each.scale)
         if None in operands or not scales or scales != sorted(factors.scales):
             return "", []
-        return last, self._as_real(product, last, [each.name for each in operands if each], factors.constants)
+        names = [each.name for each in operands if each]
+        if bias is None:
+            return last, self._as_real(product, last, names, factors.constants)
+        nodes = self._as_real(product, f"{last}:sums", names, factors.constants)
+        added = self._constant(bias, f"{last}:bias")
+        return last, nodes and [*nodes, helper.make_node("Add", [f"{last}:sums", added], [last], name=f"{last}:Add")]
 
-    def _behind(self, product: NodeProto) -> tuple[str, _SumFactors]:
-        """Return the last result behind a product's Cast and factors, "" without a Cast; and the factors."""
+    def _behind(self, product: NodeProto) -> tuple[str, _SumFactors, np.ndarray | None]:
+        """Return the last result behind a product's Cast and factors, "" without a Cast; the factors, and the bias."""
         factors, cast = _SumFactors(), self._only_reader(product.output[0])
+        added = None
+        if cast is not None and cast.op_type == "Add":
+            added = self._rounded_bias(cast.input[1] if cast.input[0] == product.output[0] else cast.input[0])
+            cast = self._only_reader(cast.output[0]) if added is not None else None
         if cast is None or cast.op_type != "Cast":
-            return "", factors
+            return "", factors, None
         last = cast.output[0]
         while (node := self._only_reader(last)) is not None and node.op_type == "Mul":
             given = self._factors(node.input[1] if node.input[0] == last else node.input[0])
@@ -127,7 +142,28 @@ class _RunTime:
                 break
             factors.add(given)
             last = node.output[0]
-        return last, factors
+        if added is not None and (sorted(added[1].scales) != sorted(factors.scales)
+                                  or not np.array_equal(added[1].of_channels, factors.of_channels)):
+            return "", factors, None
+        return last, factors, None if added is None else added[0]
+
+    def _rounded_bias(self, name: str) -> tuple[np.ndarray, _SumFactors] | None:
+        """Return a bias and the factors by which it is divided before it is rounded; None of another value."""
+        shape, maker = None, None
+        for op in ("Reshape", "Cast", "Floor", "Div"):
+            maker = self.makers.get(name)
+            if maker is None or maker.op_type != op:
+                if op == "Reshape":
+                    continue
+                return None
+            if op == "Reshape":
+                shape = self.constants.get(maker.input[1])
+            name = maker.input[0]
+        factors = self._factors(maker.input[1]) if maker is not None else None
+        if factors is None or name not in self.constants:
+            return None
+        bias = self.constants[name]
+        return (bias if shape is None else bias.reshape(tuple(shape))), factors
 
     def _only_reader(self, name: str) -> NodeProto | None:
         near = self.readers.get(name, [])

@@ -95,7 +95,25 @@ def computed(to):
     return to.add("Mul", [real, factor]), ROWS
 
 
-@pytest.mark.parametrize("kind", [dense, shared, by_channel, computed], ids=lambda kind: kind.__name__)
+def rounded_bias(to, divisor=0.001):
+    """A convolution whose bias is divided by the scales and rounded at run time, as Neural Compressor writes it."""
+    levels, factor = to.levels("x"), to.constant(np.float32(0.001))
+    sums = to.add("ConvInteger", [levels[0], to.constant(weights(6, 6, 1, 1)), levels[2]])
+    other = factor if divisor == 0.001 else to.constant(np.float32(divisor))
+    steps = to.add("Div", [to.constant(RNG.normal(size=6).astype(np.float32)), to.add("Mul", [levels[1], other])])
+    bias = to.add("Reshape", [to.add("Cast", [to.add("Floor", [steps])], to=TensorProto.INT32),
+                              to.constant(np.int64([1, 6, 1, 1]))])
+    real = to.add("Cast", [to.add("Add", [sums, bias])], to=TensorProto.FLOAT)
+    return to.add("Mul", [real, to.add("Mul", [levels[1], factor])]), IMAGE
+
+
+def test_a_bias_that_is_rounded_by_other_scales_than_its_sums_is_of_no_such_form(tmp_path):
+    to = Writer()
+    to.model(*rounded_bias(to, divisor=0.002), tmp_path / "net.onnx")
+    assert with_fixed_ranges(read_model(tmp_path / "net.onnx")) is None
+
+
+@pytest.mark.parametrize("kind", [dense, shared, by_channel, computed, rounded_bias], ids=lambda kind: kind.__name__)
 def test_the_floats_are_those_that_were_quantised_at_run_time(kind, tmp_path):
     to = Writer()
     result, shape = kind(to)
@@ -134,5 +152,5 @@ def test_another_form_is_refused_by_what_it_needs(tmp_path):
     sums = to.add("ConvInteger", [levels[0], to.constant(weights(2, 6, 1, 1)), levels[2]])
     to.model(to.add("Cast", [sums], to=TensorProto.FLOAT), IMAGE, path)
     np.savez(tmp_path / "samples.npz", x=np.zeros(IMAGE, np.float32))
-    with pytest.raises(InputError, match=re.escape("as ONNX Runtime's quantize_dynamic writes them")):
+    with pytest.raises(InputError, match=re.escape("as quantize_dynamic of ONNX Runtime or Neural")):
         find_model(str(path), Silence(), calibrate=tmp_path / "samples.npz")
