@@ -83,6 +83,7 @@ _BY_CAUSE: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(cause), t
     ("row unit needs", "give it a scale, a bias and an epsilon that count in levels of its input and result"),
     ("row unit leaves levels", "quantise its input and its result to one type, and the result with a scale below 1"),
     ("so few elements cost", "nothing to do here: it takes a few hundred cycles"),
+    ("a few numbers for each channel", "nothing to do here: the datapath does the rest of the normalisation"),
     ("drops values, as in training", "export the model for inference"),
     ("computes with the constant|all that it joins is constant",
      "fold constants into the model, for instance with onnxsim"),

@@ -179,9 +179,6 @@ def in_the_middle(op, **attrs):
 def normalised(op):
     def build(b, x):
         y = b.dequantised(quantised_weights(b, x))
-        if op == "InstanceNormalization":
-            names = [b.constant(np.linspace(1, 2, 8).astype(np.float32)), b.constant(np.zeros(8, np.float32))]
-            return operator(b, op, y, *names, shape=x.shape)
         names = [b.constant(np.full(8, value, np.float32)) for value in (1.5, 0, 0.1, 2)]
         return operator(b, op, y, *names, shape=x.shape)
     return build
@@ -218,10 +215,13 @@ ROWS = {
     "a Softmax without a row unit": Row("no row unit", qdq(in_the_middle("Softmax", axis=1)), "row_unit=true",
                                         qdq(in_the_middle("Softmax", axis=1)),
                                         machines=("base", "base,row_unit=true")),
-    "an ArgMax": Row("no such operator$", qdq(lambda b, x: b.outputs.append(helper.make_tensor_value_info(
-        b.node("ArgMax", [b.dequantised(quantised_weights(b, x))], "end", axis=1), TensorProto.INT64, (1, 1, 8, 8)))),
+    "an ArgMin": Row("no such operator$", qdq(lambda b, x: b.outputs.append(helper.make_tensor_value_info(
+        b.node("ArgMin", [b.dequantised(quantised_weights(b, x))], "end", axis=1), TensorProto.INT64, (1, 1, 8, 8)))),
         "outside of the model", qdq(quantised_weights)),
-    "a normalisation by its own values": Row("no such operator", qdq(normalised("InstanceNormalization")),
+    "an ArgMax": Row("no row unit", qdq(lambda b, x: b.outputs.append(helper.make_tensor_value_info(
+        b.node("ArgMax", [b.dequantised(quantised_weights(b, x))], "end", axis=1), TensorProto.INT64, (1, 1, 8, 8)))),
+        "row_unit=true", qdq(quantised_weights)),
+    "a normalisation by its own values": Row("no such operator", qdq(in_the_middle("LRN", size=3)),
                                              "BatchNormalization", qdq(normalised("BatchNormalization"))),
     "a unit that the machine leaves out": Row("leaves out", qdq(in_the_middle("Sigmoid")), "base has every unit",
                                               qdq(in_the_middle("Sigmoid")),
