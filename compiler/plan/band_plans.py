@@ -34,7 +34,7 @@ from tilewright.compiler.plan.footprint import (
     usable_words,
 )
 from tilewright.compiler.plan.planner import LayerPlan, aligned, cut_blocks, problems, whole_kernels
-from tilewright.compiler.plan.problem import OnChip, Problem, Tiling, distinct, fits
+from tilewright.compiler.plan.problem import OnChip, Problem, Tiling, distinct, fitting
 from tilewright.compiler.plan.row_ring import BandRows, InBands, RowRing, closed_ring_of, ring_of
 from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, axes, whole_tile
 from tilewright.isa.machine import Machine
@@ -268,8 +268,8 @@ def _form(problem: Problem, cuts: Sequence[tuple[WeightBlock, ...]], rows: tuple
         size = -(-most // parts)
         size += size % 2 if nest.winograd and size < most else 0
         room = machine.result_bytes // (2 * size * len(columns.out) * layer.value_bytes)
-        fitting = [blocks for blocks in cuts[:_BLOCKS] if blocks[0].channels <= room]
-        if not fitting:
+        within = [blocks for blocks in cuts[:_BLOCKS] if blocks[0].channels <= room]
+        if not within:
             continue
         cut = [[Tile(height.cut(first, min(first + size, band.stop)), columns)
                 for first in range(band.start, band.stop, size)] for band in rows]
@@ -277,9 +277,9 @@ def _form(problem: Problem, cuts: Sequence[tuple[WeightBlock, ...]], rows: tuple
         if nest.winograd and any(tile.rows.conv.start % 2 for tile in tiles):
             continue
         copies = distinct(tiles)
-        for blocks in fitting:
-            if not all(fits(problem, tile, blocks) for tile in copies):
-                continue
+        for tile in copies:
+            within = fitting(problem, tile, within)
+        for blocks in within:
             cycles = array_cycles(problem, copies, blocks)
             last = size * len(columns.out) * blocks[0].channels / machine.written_bytes
             worth = cycles + len(rows) * last / 4

@@ -159,7 +159,9 @@ def turns_round(layer: Layer) -> bool:
 def distinct(tiles: tuple[Tile, ...]) -> Counter[Tile]:
     """Return tiles of different shapes, and how many of each there are, in the order of ``tiles``."""
     found: dict[tuple[tuple[int, ...], ...], Tile] = {}
-    return Counter(found.setdefault((_lengths(tile.rows), _lengths(tile.columns)), tile) for tile in tiles)
+    known = {id(tile.columns): _lengths(tile.columns) for tile in tiles[:1]}    # most tiles have those of the first
+    return Counter(found.setdefault((_lengths(tile.rows), known.get(id(tile.columns)) or _lengths(tile.columns)), tile)
+                   for tile in tiles)
 
 
 def _lengths(extent: TileExtent) -> tuple[int, ...]:
