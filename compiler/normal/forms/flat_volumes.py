@@ -20,7 +20,7 @@ def _apply(edit: Edit) -> int:
 
 
 def _flattened(edit: Edit, node: ir.Node) -> bool:
-    """Replace a Conv of levels over a depth of one; tell whether it is one whose result has that depth too."""
+    """Replace a Conv of levels over a depth of one whose result has that depth too; tell whether it is one."""
     x, weights, sizes = node.inputs[0], of_constant(node.inputs[1]), sizes_of(node.inputs[0])
     if x is None or weights is None or weights.levels.ndim != _RANK or sizes is None or len(sizes) != _RANK \
             or sizes[_DEPTH] != 1:

@@ -47,7 +47,7 @@ def _raised(edit: Edit, node: ir.Node) -> bool:
 
 
 def _inputs(edit: Edit, node: ir.Node, place: int, move: ir.Node) -> list[ir.Value | None] | None:
-    """Return a function's inputs as they are before ``move``; None if they are not constant, or lie otherwise there."""
+    """Return a function's constant inputs as they lie before ``move``; None if one is none, or cannot be moved."""
     if node.op_type in _OF_ONE:
         known = all(constant(each) is not None for each in node.inputs[1:] if each is not None)
         return list(node.inputs) if known else None
