@@ -21,7 +21,7 @@ from tilewright.isa.erasure import ERASED_ALWAYS
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import WINDOWS
 from tilewright.rtl.array.mac import MacUnit
-from tilewright.rtl.array.sequencer import MacState
+from tilewright.rtl.array.sequencer.sequencer import MacState
 from tilewright.rtl.buffers.activation_port import ActivationPort
 from tilewright.rtl.bus.axi import AxiMaster
 from tilewright.rtl.bus.axi_channels import axi4_signature
@@ -181,8 +181,8 @@ class Coprocessor(wiring.Component):
         m.d.sync += self.irq.eq(self._armed & self.passes & ~dispatcher.fence_taken)
 
     def _connect_eraser(self, m: Module) -> None:
-        """Let the eraser send commands to the load unit, while the dispatcher sends none."""
-        control, load, sends = self._control, self._units["load"], self._dispatcher.load
+        """Put the eraser between dispatcher and load unit."""
+        control, load = self._control, self._units["load"]
         m.submodules.eraser = eraser = Eraser(self.machine)
         always = self.machine.erasure == ERASED_ALWAYS
         asks = self._dispatcher.erase_taken | (self.erase_request & self.abort_request)
@@ -192,12 +192,9 @@ class Coprocessor(wiring.Component):
             eraser.erase.eq(control.erasing & ~control.clear),
             eraser.busy.eq(load.busy),
             load.erases.eq(control.erasing),
-            load.commands.valid.eq(Mux(control.erasing, eraser.commands.valid, sends.valid)),
-            load.commands.payload.eq(Mux(control.erasing, eraser.commands.payload.as_value(),
-                                         sends.payload.as_value())),
-            eraser.commands.ready.eq(load.commands.ready),
-            sends.ready.eq(load.commands.ready & ~control.erasing),
         ]
+        connect(m, self._dispatcher.load, eraser.i)
+        connect(m, eraser.o, load.commands)
 
     def _connect_semaphores(self, m: Module) -> None:
         semaphores = self._semaphores

@@ -2,11 +2,14 @@
 module top(input clk, input [47:0] read, input read_valid, input [47:0] write, input write_valid, input read_ready,
            input [71:0] word, input word_valid, input arready, input [63:0] rdata, input [1:0] rresp, input rlast,
            input rvalid, input awready, input wready, input [1:0] bresp, input bvalid, input halt, input clears,
-           input mark);
+           input mark, input mark_read);
   reg first = 1;
   always @(posedge clk) first <= 0;
 
-  wire read_asks, write_idle, has_orphans;
+  wire read_asks, write_idle, has_orphans, read_ends, read_error;
+  wire [5:0] received;
+  wire [38:0] read0, read1;
+  wire reads_place, reads_end;
   wire [1:0] orphans_kept;
   wire clear = clears & halt & !read_asks & write_idle;
   wire word_ready, read_data_valid, arvalid, rready, awvalid, wvalid, wlast, stray;
@@ -20,6 +23,9 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
   wire [28:0] read_word, write_word;
   wire [15:0] read_left, write_left;
   dut master(.clk(clk), .rst(first), .halt(halt), .clear(clear), .read_asks(read_asks), .write_idle(write_idle),
+    .\reader.ends (read_ends), .\reader.received (received), .read_error(read_error),
+    .\reader.pending.storage[0] (read0), .\reader.pending.storage[1] (read1),
+    .\reader.pending.r_port__addr (reads_place), .\reader.pending.w_port__addr (reads_end),
     .\reader.orphans (orphans_kept), .\reader.has_orphans (has_orphans), .read__payload(read), .read__valid(read_valid), .write__payload(write),
     .write__valid(write_valid), .read_data__ready(read_ready), .read_data__valid(read_data_valid),
     .write_data__payload(word), .write_data__valid(word_valid), .write_data__ready(word_ready), .stray(stray),
@@ -53,9 +59,26 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
   end
   always @* if (word_waits) assume (word_valid & word == word_before);
 
-  // Bursts of reads asked for and not wholly received.
+  // Bursts of reads asked for and not wholly received. One of them is followed, behind `before` others: it ends with
+  // RLAST or its last word, and where these are not the same, the fault is told, unless the word is dropped.
   reg [1:0] reads = 0, orphans = 0;
-  wire read_ends = rvalid & rready & rlast & reads != 0;
+  reg chosen = 0, done = 0, amiss = 0;
+  reg [1:0] before;
+  reg [7:0] asked, word_of = 0;
+  wire choose = arvalid & arready & mark_read & !chosen;
+  wire its_word = chosen & !done & before == 0 & rvalid & rready;
+  always @(posedge clk) if (!first) begin
+    if (choose) begin
+      chosen <= 1;
+      before <= reads - read_ends;
+      asked <= arlen;
+    end else if (chosen & !done & read_ends) begin
+      done <= before == 0;
+      before <= before - 1;
+    end
+    if (its_word) word_of <= word_of + 1;
+  end
+  always @(posedge clk) amiss <= !first & !clear & (amiss | its_word & read_data_valid & read_ready & (rlast != (word_of == asked)));
   // Bursts of writes since they stood at AW: `open` without their last word, `writes` without their response.
   reg aw_free = 1;
   reg [1:0] open = 0, writes = 0;
@@ -112,7 +135,15 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
     if (strayed) assert (stray);
     if (wvalid) assert (open_now != 0);                           // no word before its address
     if (on & !gone & ahead_now == 0 & wvalid) assert (wlast == (beat == length_now) & beat <= length_now);
+    if (its_word) assert (read_ends == (rlast | word_of == asked) & word_of <= asked);
+    if (amiss) assert (read_error);
     // Invariants.
+    if (chosen & !done) assert (before < reads & asked == ((reads_place ^ before[0]) ? read1[38:33] : read0[38:33]));
+    if (chosen & !done) assert (before == 0 ? word_of == received & word_of <= asked : word_of == 0);
+    if (!chosen) assert (word_of == 0 & !done);
+    if (reads == 0) assert (received == 0);
+    else assert (received <= (reads_place ? read1[38:33] : read0[38:33]));
+    assert (reads_end == reads_place + reads_kept[0]);
     assert (reads_kept == reads & writes_kept == writes_now & lengths_kept == open_now & open_now <= writes_now);
     assert (reads_room == (reads_kept != 2) & reads_some == (reads_kept != 0));
     assert (writes_room == (writes_kept != 2) & writes_some == (writes_kept != 0));
@@ -128,6 +159,7 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
     cover (gone & length == 3);
     cover (reads == 2 & arvalid == 0 & read_data_valid);
     cover (stray);
+    cover (amiss & done & asked == 2);
     cover (orphans == 1 & reads == 2 & rvalid);
   end
 endmodule

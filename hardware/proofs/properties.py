@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from tilewright.hardware.proofs.linear_values import input_values, inverse_values, weight_values
 from tilewright.hardware.proofs.proved_designs import Mutant, ProvedDesign
 from tilewright.hardware.proofs.recovery_values import (
+    ERASING,
     RECOVERING,
+    erasure_exposed,
+    erasure_values,
     recovery_exposed,
     recovery_values,
     semaphore_exposed,
@@ -51,6 +54,9 @@ class Property:
 
 
 _FIFO = "amaranth.lib.fifo"
+_INNER_READ = "do_inner_read  = inner_r_rdy & (~self.r_rdy | self.r_en)"
+_COMMANDS = "tilewright.rtl.stream.commands"
+_QUEUE = ("fifo.storage*", "fifo.w_port__addr", "fifo.r_port__addr", "fifo.inner_level")
 _CHECK = "tilewright.rtl.port.window_check"
 _SPLITTERS = tuple(f"{unit}.splitter.{name}"
                    for unit in ("reader", "writer") for name in ("word", "left", "busy", "last"))
@@ -62,6 +68,7 @@ _XIF = "tilewright.rtl.port.xif"
 _COPROCESSOR = "tilewright.rtl.coprocessor"
 _FAULTS = "tilewright.rtl.port.fault_control"
 _SEMAPHORES = "tilewright.rtl.port.semaphores"
+_ERASER = "tilewright.rtl.load.eraser"
 
 PROPERTIES = (
     Property(
@@ -69,13 +76,31 @@ PROPERTIES = (
         claim="A queue of four commands neither loses, duplicates, changes nor reorders commands, and its `empty` is "
               "correct.",
         source="command_queue.sv",
-        design=ProvedDesign("tilewright.rtl.stream.commands", "CommandQueue", (4,)),
-        exposed=("fifo.storage*", "fifo.w_port__addr", "fifo.r_port__addr", "fifo.inner_level"),
+        design=ProvedDesign(_COMMANDS, "CommandQueue", (4,)),
+        exposed=_QUEUE,
         mutants=(
             Mutant("a command leaves that nobody took", "tilewright.rtl.stream.queues",
                    "queue.r_en.eq(target.ready)", "queue.r_en.eq(1)"),
-            Mutant("empty while one command is left", "tilewright.rtl.stream.commands",
+            Mutant("empty while one command is left", _COMMANDS,
                    "fifo.level == 0", "fifo.level <= 1"),
+        ),
+        bound=10,
+    ),
+    Property(
+        name="collisions",
+        claim="A queue of four commands, whose memory gives anything for a word that is read while it is written, "
+              "keeps what `command_queue` says: no such word is used. The queues of the dispatcher and of the residual "
+              "adder are of this kind. The other clocked memories are buffers: `semaphore_protocol` is about their "
+              "places, and simulations invert every such word of theirs (`tests/sim/verilog/test_collisions.py`).",
+        source="command_queue.sv",
+        design=ProvedDesign(_COMMANDS, "CommandQueue", (4,), collides=True),
+        exposed=_QUEUE,
+        mutants=(
+            Mutant("a full queue takes a command as one leaves", _FIFO, _INNER_READ,
+                   f"{_INNER_READ}\n        m.d.comb += self.w_rdy.eq((inner_level != inner_depth) | do_inner_read)"),
+            Mutant("what is written is read at once", _FIFO, "inner_r_rdy.eq(inner_level != 0),",
+                   "inner_r_rdy.eq((inner_level != 0) | do_write),"),
+            Mutant("empty while one command is left", _COMMANDS, "fifo.level == 0", "fifo.level <= 1"),
         ),
         bound=10,
     ),
@@ -167,13 +192,16 @@ PROPERTIES = (
         claim="The AXI4 master with two outstanding bursts of 8-byte words keeps AR, AW and W stable until they are "
               "taken. No burst crosses 4 KiB, WLAST marks the last word of each burst, and no word precedes its "
               "address. Words reach a unit only for bursts that are outstanding and were asked for since the last "
-              "halt; others are taken and dropped, and reported where no burst is theirs. During a halt nothing "
-              "begins. This holds for all requests and memories, provided that no B precedes the last W of its burst.",
+              "halt; others are taken and dropped, and reported where no burst is theirs. A burst of reads ends with "
+              "RLAST or with as many words as were asked for, and where these differ there is a fault. During a halt "
+              "nothing begins. This holds for all requests and memories, provided that no B precedes the last W of its "
+              "burst.",
         source="bus_master.sv",
         design=ProvedDesign(_AXI, "AxiMaster", (8,), (("outstanding", 2),)),
         exposed=(*_SPLITTERS, *(f"{queue}.{name}" for queue in ("reader.pending", "writer.pending", "writer.lengths")
                                 for name in ("level", "has_room", "has_entry")),
-                 "writer.lengths.storage*",
+                 "writer.lengths.storage*", "reader.pending.storage*", "reader.pending.r_port__addr",
+                 "reader.pending.w_port__addr", "reader.ends", "reader.received",
                  "reader.orphans", "reader.has_orphans", "writer.sent", "writer.lengths.r_port__addr",
                  "writer.lengths.w_port__addr"),
         mutants=(
@@ -182,6 +210,9 @@ PROPERTIES = (
             Mutant("words of forgotten bursts", _AXI, "self.o.valid.eq(axi.rvalid & wanted)",
                    "self.o.valid.eq(axi.rvalid)"),
             Mutant("words of bursts before the halt", _AXI, "pending.r_rdy & ~has_orphans &", "pending.r_rdy &"),
+            Mutant("a last word without RLAST is none", _AXI, "axi.rready & (axi.rlast | on_last) &",
+                   "axi.rready & axi.rlast &"),
+            Mutant("RLAST of no account", _AXI, " | (axi.rlast ^ on_last)", ""),
             Mutant("AR withdrawn at a halt", _AXI, "self.halt & ~(axi.arvalid & ~axi.arready)", "self.halt"),
             Mutant("a write begins during a halt", _AXI, "(owed < WRITES_AHEAD) & ~self.halt", "(owed < WRITES_AHEAD)"),
             Mutant("a burst over 4 KiB", _AXI, "room.eq(~word[:self.burst_bits])", "room.eq(~0)"),
@@ -237,6 +268,29 @@ PROPERTIES = (
             Mutant("a command at work is none", _COPROCESSOR, "works.eq(~dispatcher.idle)", "works.eq(self.irq)"),
         ),
         bound=12,
+    ),
+    Property(
+        name="erasure",
+        claim="On a machine with `erasure` = 2, from each abort to its end no command reaches a unit but those of "
+              "`isa.erasure`, which the load unit gets once each and in order; the abort ends only when it has taken "
+              "the last one and has not been busy for seven cycles. An abort during an erasure erases again. Units, "
+              "which may do anything, are left out: that the commands reach every byte is simulated "
+              "(`tests/cocotb/stop/test_tenants.py`).",
+        source="erasure.sv.j2",
+        values=erasure_values,
+        design=ProvedDesign("tilewright.hardware.proofs.unitless_coprocessor", "UnitlessCoprocessor", (ERASING,)),
+        exposed=erasure_exposed(),
+        mutants=(
+            Mutant("an abort without erasure", _COPROCESSOR, "control.abort_request if always else asks", "asks"),
+            Mutant("the abort ends before the erasure", _FAULTS, "with m.Elif(self.aborting):",
+                   "with m.If(self.aborting):"),
+            Mutant("a command that the load has not taken", _ERASER, "with m.If(self.o.valid & self.o.ready):",
+                   "with m.If(self.o.valid):"),
+            Mutant("done while the load works", _ERASER, "settled == self.SETTLES_CYCLES - 1)", "1)"),
+            Mutant("a command at work is none", _ERASER, "self.busy | self.o.valid", "self.o.valid"),
+            Mutant("queued commands in between", _ERASER, "self.o.valid.eq(1)", "self.o.valid.eq(self.i.valid)"),
+        ),
+        bound=24,
     ),
     Property(
         name="input_transform",

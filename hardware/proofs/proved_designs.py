@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from tilewright.hardware.proofs.unrolled_model import ProofError
+from tilewright.sim.verilog.collisions import with_unknown_collisions
 from tilewright.sim.verilog.elaborate import verilog
 
 __all__ = ["Mutant", "ProvedDesign"]
@@ -30,12 +31,16 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class ProvedDesign:
-    """A component: a class of ``module``, made with ``arguments`` and ``options``."""
+    """A component: a class of ``module``, made with ``arguments`` and ``options``.
+
+    ``collides``: its clocked memories give any word for one that is written as it is read.
+    """
 
     module: str
     component: str
     arguments: tuple[object, ...] = ()
     options: tuple[tuple[str, object], ...] = ()
+    collides: bool = False
 
     def verilog(self, mutant: Mutant | None = None) -> str:
         """Return it as Verilog, module ``dut``, with the bug of ``mutant`` if given.
@@ -52,7 +57,8 @@ class ProvedDesign:
 
     def _made(self) -> str:
         component = getattr(importlib.import_module(self.module), self.component)
-        return verilog(component(*self.arguments, **dict(self.options)), "dut")
+        text = verilog(component(*self.arguments, **dict(self.options)), "dut")
+        return with_unknown_collisions(text) if self.collides else text
 
 
 @contextmanager

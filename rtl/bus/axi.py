@@ -200,8 +200,9 @@ class AxiReader(_BurstMaster):
     stray : ``Out(1)``
         There was a word for no burst; stays high. Such words are taken and go nowhere.
     error : ``Out(1)``
-        A response was not OKAY (EXOKAY answers what was never asked), or had another ID; stays high. Words flow on,
-        those of that burst being worthless.
+        A response was not OKAY (EXOKAY answers what was never asked), had another ID, or RLAST was not where the burst
+        ends; stays high. Words flow on, those of that burst being worthless. A burst ends with RLAST or with as many
+        words as were asked for, whichever comes first, so the bursts behind it are not mixed up with it.
     error_address : ``Out(32)``
         Address of the first burst with such a response.
     m_axi : ``Out(axi4_read_signature(data_bytes))``
@@ -219,7 +220,7 @@ class AxiReader(_BurstMaster):
         m = Module()
         axi = self.m_axi
         splitter = self._split(m)
-        m.submodules.pending = pending = FlaggedFIFO(width=33, depth=self.outstanding)
+        m.submodules.pending = pending = FlaggedFIFO(width=33 + splitter.burst_bits, depth=self.outstanding)
 
         burst = splitter.o.payload
         m.d.comb += [
@@ -227,36 +228,39 @@ class AxiReader(_BurstMaster):
             axi.arvalid.eq(splitter.o.valid & pending.w_rdy),
             splitter.o.ready.eq(axi.arready & pending.w_rdy),
             pending.w_en.eq(splitter.o.valid & axi.arready),
-            pending.w_data.eq(Cat(burst.address, burst.last)),
+            pending.w_data.eq(Cat(burst.address, burst.last, burst.length[:splitter.burst_bits])),
             # An address that the bus has seen stays until it is taken.
             splitter.cancel.eq(self.halt & ~(axi.arvalid & ~axi.arready)),
         ]
 
-        address, last = pending.r_data[:32], pending.r_data[32]
-        wanted = self._wanted(m, pending)
+        address, last, length = pending.r_data[:32], pending.r_data[32], pending.r_data[33:]
+        ends = Signal()           # the oldest burst
+        received = Signal.like(length, name="received")  # of its words
+        on_last = received == length
+        with m.If(axi.rvalid & axi.rready & pending.r_rdy):
+            m.d.sync += received.eq(Mux(ends, 0, received + 1))
+        wanted = self._wanted(m, pending, ends)
         m.d.comb += [
             self.o.payload.data.eq(axi.rdata),
-            self.o.payload.last.eq(axi.rlast & last),
+            self.o.payload.last.eq((axi.rlast | on_last) & last),
             self.o.valid.eq(axi.rvalid & wanted),
             axi.rready.eq(self.o.ready | ~wanted),
-            pending.r_en.eq(axi.rvalid & axi.rready & axi.rlast),
+            ends.eq(axi.rvalid & axi.rready & (axi.rlast | on_last) & pending.r_rdy),
+            pending.r_en.eq(ends),
             self.asks.eq(splitter.o.valid),
             self.idle.eq(~splitter.o.valid & ~pending.r_rdy),
         ]
         self._note_stray(m, axi.rvalid & ~pending.r_rdy)
-        self._note_error(m, axi.rvalid & self.o.ready & wanted & (axi.rresp.any() | axi.rid), address)
+        wrong = axi.rresp.any() | axi.rid | (axi.rlast ^ on_last)
+        self._note_error(m, axi.rvalid & self.o.ready & wanted & wrong, address)
         return m
 
-    def _wanted(self, m: Module, pending: FlaggedFIFO) -> Signal:
+    def _wanted(self, m: Module, pending: FlaggedFIFO, ends: Value) -> Signal:
         """Return whether the next word is for ``o``: there is a burst for it, which is no orphan, and no halt."""
         wanted = Signal()
         orphans = Signal(range(self.outstanding + 1))
         has_orphans = Signal()
-        ends = Signal()  # the oldest burst
-        m.d.comb += [
-            ends.eq(pending.r_en & pending.r_rdy),
-            wanted.eq(pending.r_rdy & ~has_orphans & ~self.halt),
-        ]
+        m.d.comb += wanted.eq(pending.r_rdy & ~has_orphans & ~self.halt)
         with m.If(self.clear):
             m.d.sync += [orphans.eq(pending.level - ends), has_orphans.eq(pending.level != ends)]
         with m.Elif(ends & has_orphans):

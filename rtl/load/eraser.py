@@ -13,7 +13,7 @@ __all__ = ["Eraser"]
 
 
 class Eraser(wiring.Component):
-    """Send `isa.erasure.erasing_commands`, and wait until the load unit has carried them out.
+    """Pass commands on to the load unit, or send `isa.erasure.erasing_commands` and wait until it has carried them out.
 
     Meanwhile ``erases`` of the load unit is high: whatever the command, it writes zeros instead of reading memory.
 
@@ -27,8 +27,8 @@ class Eraser(wiring.Component):
         High: erase, and go on; low: the next erasure begins with the first command.
     busy : ``In(1)``
         The load unit's.
-    commands : ``Out(stream.Signature(Command))``
-        To the load unit, in place of others.
+    i, o : ``stream.Signature(Command)``
+        From the dispatcher, and to the load unit. Meanwhile none is taken from the dispatcher.
     done : ``Out(1)``
         All is erased.
     """
@@ -41,29 +41,37 @@ class Eraser(wiring.Component):
         super().__init__({
             "erase": In(1),
             "busy": In(1),
-            "commands": Out(stream.Signature(Command)),
+            "i": In(stream.Signature(Command)),
+            "o": Out(stream.Signature(Command)),
             "done": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         steps = erasing_commands(self.machine)
-        step, settled = Signal(range(len(steps) + 1)), Signal(range(self.SETTLES_CYCLES))
-        with m.Switch(step):
-            for number, command in enumerate(steps):
-                with m.Case(number):
-                    m.d.comb += self.commands.valid.eq(self.erase)
-                    m.d.comb += [getattr(self.commands.payload, name).eq(bits) for name, bits in _members(command)]
-            with m.Default():
-                m.d.comb += self.done.eq(settled == self.SETTLES_CYCLES - 1)
+        step = Signal(range(len(steps) + 1))
+        settled = Signal(range(self.SETTLES_CYCLES))
         with m.If(~self.erase):
-            m.d.sync += step.eq(0)
-        with m.Elif(self.commands.valid & self.commands.ready):
-            m.d.sync += step.eq(step + 1)
-        with m.If(self.busy | self.commands.valid | ~self.erase):
-            m.d.sync += settled.eq(0)
-        with m.Elif(~self.done):
-            m.d.sync += settled.eq(settled + 1)
+            m.d.comb += [
+                self.o.valid.eq(self.i.valid),
+                self.o.payload.eq(self.i.payload),
+                self.i.ready.eq(self.o.ready),
+            ]
+            m.d.sync += [step.eq(0), settled.eq(0)]
+        with m.Else():
+            with m.Switch(step):
+                for number, each in enumerate(steps):
+                    with m.Case(number):
+                        m.d.comb += self.o.valid.eq(1)
+                        m.d.comb += [getattr(self.o.payload, name).eq(bits) for name, bits in _members(each)]
+                with m.Default():
+                    m.d.comb += self.done.eq(settled == self.SETTLES_CYCLES - 1)
+            with m.If(self.o.valid & self.o.ready):
+                m.d.sync += step.eq(step + 1)
+            with m.If(self.busy | self.o.valid):
+                m.d.sync += settled.eq(0)
+            with m.Elif(~self.done):
+                m.d.sync += settled.eq(settled + 1)
         return m
 
 

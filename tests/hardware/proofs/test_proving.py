@@ -11,7 +11,8 @@ from tilewright.hardware.proofs.proving import prove
 QUEUE = next(each for each in PROPERTIES if each.name == "command_queue")
 
 
-SLOW = {"recovery", "xif_adapter"}
+COLLISIONS = next(each for each in PROPERTIES if each.name == "collisions")
+SLOW = {"erasure", "recovery", "xif_adapter"}
 """Take most of a minute each; `make prove` and the slow tests have them."""
 
 
@@ -29,6 +30,12 @@ def test_harmless_mutant_is_not_refuted() -> None:
     row = prove(replace(QUEUE, mutants=(harmless,)), seconds=60)
     assert row.failure
     assert not row.mutants
+
+
+def test_a_word_read_while_it_is_written_is_any_word_in_one_proof_and_the_old_one_in_the_other() -> None:
+    relies = COLLISIONS.mutants[0]
+    assert prove(replace(COLLISIONS, mutants=(relies,)), seconds=60).mutants == (relies.name,)
+    assert not prove(replace(QUEUE, mutants=(relies,)), seconds=60).mutants
 
 
 def test_mutant_without_its_text_is_refused() -> None:

@@ -60,11 +60,15 @@ def test_splitter_sends_a_burst_per_cycle_from_the_cycle_after_the_request():
     assert [cycle for cycle, _ in arrivals] == [1, 2, 3, 4, 5]
 
 
-def read_all(dut, cases, *, latency=LATENCY, failing=(), fails=("rresp", SLVERR)):
-    """Read ``cases`` from a memory that sends one word a cycle; return [(cycle, data, last)]."""
+def read_all(dut, cases, *, latency=LATENCY, failing=(), fails=("rresp", SLVERR), unmarked=(), cut_short=()):
+    """Read ``cases`` from a memory that sends one word a cycle; return [(cycle, data, last)].
+
+    Of words at the addresses ``unmarked`` RLAST is low; at ``cut_short`` (word, those that never come) it is high.
+    """
     axi = dut.m_axi
     words = []
-    total = sum(beats for _, beats in cases)
+    total = sum(beats for _, beats in cases) - sum(missing for _, missing in cut_short)
+    shorter = dict(cut_short)
 
     async def memory_and_user(ctx):
         waiting = deque(cases)
@@ -80,9 +84,10 @@ def read_all(dut, cases, *, latency=LATENCY, failing=(), fails=("rresp", SLVERR)
             ctx.set(axi.rvalid, answer)
             if answer:
                 ctx.set(axi.rdata, beats[0][1])
-                ctx.set(axi.rlast, beats[0][2])
+                ctx.set(axi.rlast, (beats[0][2] or beats[0][1] in shorter) and beats[0][1] not in unmarked)
                 ctx.set(getattr(axi, fails[0]), fails[1] if beats[0][1] in failing else 0)
-                beats.popleft()
+                for _ in range(shorter.get(beats.popleft()[1], 0)):
+                    beats.popleft()
             sampled = (dut.i.ready, axi.arvalid, axi.araddr, axi.arlen, dut.o.valid, dut.o.payload)
             _, _, taken, asked, address, length, valid, word = await ctx.tick().sample(*sampled)
             if waiting and taken:
@@ -125,6 +130,22 @@ def test_reader_keeps_the_address_of_the_first_burst_in_error(fails):
     assert error == (1, 0x2000)  # the second burst of the second request
     assert len(words) == 20
     assert read_all(AxiReader(8), cases)[1][0] == 0
+
+
+def test_a_last_word_that_is_not_marked_is_an_error_and_the_bursts_behind_it_are_whole():
+    cases = [(0x1000, 8), (0x2000, 4), (0x3000, 8)]
+    words, error = read_all(AxiReader(8), cases, unmarked={0x2018})
+    assert error == (1, 0x2000)
+    assert [(data, last) for _, data, last in words] == [
+        (address + 8 * k, k == beats - 1) for address, beats in cases for k in range(beats)]
+    # Nor need a word follow.
+    assert read_all(AxiReader(8), cases, unmarked={0x3038})[1] == (1, 0x3000)
+
+
+def test_a_burst_that_ends_early_is_an_error_and_the_bursts_behind_it_are_whole():
+    words, error = read_all(AxiReader(8), [(0x1000, 8), (0x2000, 4), (0x3000, 2)], cut_short=[(0x2008, 2)])
+    assert error == (1, 0x2000)
+    assert [data for _, data, _ in words] == [*range(0x1000, 0x1040, 8), 0x2000, 0x2008, 0x3000, 0x3008]
 
 
 def write_all(dut, cases, *, latency=LATENCY, failing=(), fails=("bresp", SLVERR),

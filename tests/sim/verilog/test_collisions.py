@@ -15,7 +15,7 @@ from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
 from tilewright.isa.machine import preset
 from tilewright.sim.fast_engine import run_fast
 from tilewright.sim.rtl_engine import Simulation, run_rtl
-from tilewright.sim.verilog.collisions import clocked_memories, with_inverted_collisions
+from tilewright.sim.verilog.collisions import clocked_memories, with_inverted_collisions, with_unknown_collisions
 from tilewright.sim.verilog.elaborate import coprocessor_verilog, verilog
 
 LAYERS, TABLES = 8, 2
@@ -47,6 +47,15 @@ def test_a_word_is_inverted_where_either_half_is_written():
     assert changed[0].count("(enable[0])") == changed[0].count("(enable[1])") == 1
     assert changed[0].count("(address) == (other)") == 2
     assert "^ {16{" in changed[0]
+
+
+def test_a_word_is_any_word_where_it_is_written():
+    before = verilog(TwoMemories(), "two")
+    after = with_unknown_collisions(before)
+    changed = [line for line in after.splitlines() if line not in before.splitlines()]
+    assert len(changed) == 3
+    assert changed[:2] == ["  wire [15:0] any_word_0;", "  anything #(.WIDTH(16)) any_word_0_source(.o(any_word_0));"]
+    assert changed[2].endswith("& any_word_0);")
 
 
 def test_every_buffer_is_among_them():
