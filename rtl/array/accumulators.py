@@ -5,7 +5,7 @@ from amaranth.lib.data import ArrayLayout
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
-from tilewright.rtl.array.lane import DEPTH, AnySlot, sum_before
+from tilewright.rtl.array.sequencer.slots import DEPTH, AnySlot, sum_before
 
 __all__ = ["Accumulators", "SlotStages"]
 

@@ -7,9 +7,10 @@ from amaranth.lib.wiring import Component, In, Out, PureInterface, connect, flip
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import DATA, VALUE, WeightTransform
 from tilewright.rtl.array.inner_lane import InnerLane
-from tilewright.rtl.array.lane import SUM, Lane, slot_of
+from tilewright.rtl.array.lane import SUM, Lane
 from tilewright.rtl.array.own_patches import own_layout
 from tilewright.rtl.array.plain_lane import PlainLane
+from tilewright.rtl.array.sequencer.slots import slot_of
 from tilewright.rtl.array.winograd_inner_lane import WIDE_SUM, WinogradInnerLane, pairs_of
 from tilewright.rtl.buffers.weight_buffer import WeightBuffer, fetch_layout, weight_write_signature
 from tilewright.rtl.stream.stages import flow

@@ -81,12 +81,16 @@ class ExtensionUnit(Component):
         m = Module()
         unit = self.unit
         m.submodules.component = component = unit_component(unit)
-        item_bytes, own = Signal(12), Signal(fields_layout(unit.fields[1]))
-        place, target = Signal(20), Signal(20)
-        items, left = Signal(12), Signal(12)  # to be read, to be written
+        item_bytes = Signal(12)
+        own = Signal(fields_layout(unit.fields[1]))
+        place = Signal(20)
+        target = Signal(20)
+        items = Signal(12)  # to be read
+        left = Signal(12)   # to be written
         started = self._take(m, (item_bytes, own, place, target, items, left))
 
-        fresh, rest = Signal(init=1), Signal(12)
+        fresh = Signal(init=1)
+        rest = Signal(12)
         here = Mux(fresh, item_bytes, rest)
         last = here <= TILE_BYTES
         room = Signal(range(self.WORDS + 1), init=self.WORDS)

@@ -9,8 +9,9 @@ from amaranth.lib.wiring import Component, In, Out, Signature
 from tilewright.isa.machine import TILE_BYTES
 from tilewright.rtl.arithmetic.winograd import VALUE
 from tilewright.rtl.array.accumulators import Accumulators, SlotStages
-from tilewright.rtl.array.lane import SUM, AnySlot, Slot
+from tilewright.rtl.array.lane import SUM
 from tilewright.rtl.array.pair_multipliers import RUN, PairMultipliers, PairProducts
+from tilewright.rtl.array.sequencer.slots import AnySlot, Slot
 from tilewright.rtl.stream.stages import flow
 
 __all__ = ["CHANNELS", "InnerLane", "RunXiLane"]

@@ -13,11 +13,12 @@ from tilewright.rtl.array.cluster import Cluster
 from tilewright.rtl.array.extension_unit import ExtensionUnit
 from tilewright.rtl.array.inner_lane import InnerLane, RunXiLane
 from tilewright.rtl.array.inner_sums import RunSumsOut, TileSumsOut
-from tilewright.rtl.array.lane import DEPTH, SUM, Lane, slot_of
+from tilewright.rtl.array.lane import SUM, Lane
 from tilewright.rtl.array.own_patches import OwnPatches
 from tilewright.rtl.array.patch_pairs import PatchPairs
 from tilewright.rtl.array.plain_lane import PlainLane
-from tilewright.rtl.array.sequencer import MacState, Sequencer
+from tilewright.rtl.array.sequencer.sequencer import MacState, Sequencer
+from tilewright.rtl.array.sequencer.slots import DEPTH, slot_of
 from tilewright.rtl.array.winograd_inner_lane import TileXiLane, WinogradInnerLane
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, activation_write_signature
 from tilewright.rtl.buffers.four_patch_buffer import activation_buffer
@@ -262,7 +263,9 @@ class MacUnit(Component):
         machine = self.machine
         groups = DEPTH // machine.tiles
         tile_bits = (machine.tiles - 1).bit_length()
-        waiting, following, oldest = Signal(range(groups + 1)), Signal(range(groups + 1)), Signal(range(groups))
+        waiting = Signal(range(groups + 1))
+        following = Signal(range(groups + 1))
+        oldest = Signal(range(groups))
         m.d.comb += following.eq(waiting + clusters[0].complete - self.sums_done)
         m.d.sync += [waiting.eq(following), self.sums_available.eq(following != 0)]
         with m.If(self.sums_done):

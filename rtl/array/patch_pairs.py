@@ -6,8 +6,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.rtl.arithmetic.winograd import DATA
-from tilewright.rtl.array.lane import AnySlot, PairSlot
 from tilewright.rtl.array.pair_multipliers import TILE
+from tilewright.rtl.array.sequencer.slots import AnySlot, PairSlot
 from tilewright.rtl.array.winograd_inner_lane import pairs_of
 from tilewright.rtl.stream.stages import flow
 

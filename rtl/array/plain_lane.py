@@ -9,7 +9,8 @@ from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.isa.machine import TILE_BYTES
 from tilewright.rtl.arithmetic.winograd import VALUE
-from tilewright.rtl.array.lane import DEPTH, SUM, AnySlot, Slot, sum_before
+from tilewright.rtl.array.lane import SUM
+from tilewright.rtl.array.sequencer.slots import DEPTH, AnySlot, Slot, sum_before
 from tilewright.rtl.stream.stages import flow
 
 __all__ = ["PlainLane", "PlainMultipliers"]

@@ -19,8 +19,8 @@ from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.wiring import Component, In, Out, Signature
 
 from tilewright.rtl.array.accumulators import Accumulators, SlotStages
-from tilewright.rtl.array.lane import AnySlot, PairSlot, Slot
 from tilewright.rtl.array.pair_multipliers import TILE, PairMultipliers, PairProducts, signed_within
+from tilewright.rtl.array.sequencer.slots import AnySlot, PairSlot, Slot
 from tilewright.rtl.stream.stages import Pipeline, flow
 
 __all__ = ["ETA_BOUND", "WIDE_SUM", "XI_BOUND", "PairInverseTransform", "TileXiLane", "WinogradInnerLane",

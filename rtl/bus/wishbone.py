@@ -88,7 +88,10 @@ class WishboneBridge(wiring.Component):
         """Offer a word of one of the bursts on the bus."""
         axi, bus, pending = self.s_axi, self.m_wb, self._pending
         writes = Signal()       # the turn
-        can_read, can_write, write_now, taken = Signal(), Signal(), Signal(), Signal()
+        can_read = Signal()
+        can_write = Signal()
+        write_now = Signal()
+        taken = Signal()
         offered = Signal()      # in the cycle before, and not taken: then it stands
         m.d.comb += [
             can_read.eq(read.valid & (self._read_room != 0)),
@@ -114,7 +117,9 @@ class WishboneBridge(wiring.Component):
     def _answer(self, m: Module) -> None:
         """Pass answers on to R and B, each through a queue that has room for all that was asked for."""
         axi, bus, pending = self.s_axi, self.m_wb, self._pending
-        answered, failed, data = Signal(), Signal(), Signal(8 * self.data_bytes)
+        answered = Signal()
+        failed = Signal()
+        data = Signal(8 * self.data_bytes)
         was_write, was_last = pending.r_data[0], pending.r_data[1]
         burst_failed = Signal()
         m.d.sync += [answered.eq(bus.cyc & (bus.ack | bus.err)), failed.eq(bus.err), data.eq(bus.dat_r)]
@@ -150,8 +155,11 @@ class _Burst:
 
     def __init__(self, m: Module, data_bytes: int, offered: Value, ready: Signal, address: Value,
                  length: Value) -> None:
-        self.valid, self.last, self.taken = Signal(), Signal(), Signal()
-        self.address, left = Signal(32), Signal(8)
+        self.valid = Signal()
+        self.last = Signal()
+        self.taken = Signal()
+        self.address = Signal(32)
+        left = Signal(8)
         m.d.comb += [self.last.eq(left == 0), ready.eq(~self.valid | (self.taken & self.last))]
         with m.If(ready):
             m.d.sync += [self.valid.eq(offered), self.address.eq(address), left.eq(length)]

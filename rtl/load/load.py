@@ -184,7 +184,8 @@ class LoadUnit(wiring.Component):
         """Queue writes for the result buffer, whose last gives the signal; return whether there is one."""
         kept = StructLayout({**residual_write(self.machine).members, "signals": 1})
         m.submodules.residuals = queue = until_halt(FlaggedFIFO(width=kept.size, depth=RESIDUALS))
-        self._residual_queue, self._residual = queue, Signal(kept)
+        self._residual_queue = queue
+        self._residual = Signal(kept)
         head = kept(queue.r_data)
         m.d.comb += [
             queue.w_data.eq(self._residual),
@@ -202,8 +203,12 @@ class LoadUnit(wiring.Component):
         to = write.tag.to
         index = write.address >> exact_log2(self.machine.bus_bytes)
         machine = self.machine
-        to_activations, to_residuals = Signal(), Signal()
-        to_weights, to_parameters, to_tables, moves = Signal(), Signal(), Signal(), Signal()
+        to_activations = Signal()
+        to_residuals = Signal()
+        to_weights = Signal()
+        to_parameters = Signal()
+        to_tables = Signal()
+        moves = Signal()
         m.d.comb += [
             to_activations.eq(writes.valid & to.activations),
             to_residuals.eq(writes.valid & to.residuals if machine.residual_adder else 0),

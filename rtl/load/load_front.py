@@ -90,12 +90,17 @@ class LoadFront(wiring.Component):
         """Declare where the command under way stands."""
         self.running = Signal()
         self.tag = Signal(TAG)
-        self.coded, self.steps = Signal(), Signal(16)   # of weights that are to be decoded
-        self.layout, self.fill, self.padded = Signal(), Signal(), Signal()
+        self.coded = Signal()    # weights that are to be decoded
+        self.steps = Signal(16)  # of their decoder
+        self.layout = Signal()
+        self.fill = Signal()
+        self.padded = Signal()
         self.phase = Signal(RowPhase)
         self.run_bytes = Signal(self.address_bits)
-        self.row_memory, self.run_memory = Signal(32), Signal(32)
-        self.row_buffer, self.run_buffer = Signal(20), Signal(self.address_bits)
+        self.row_memory = Signal(32)
+        self.run_memory = Signal(32)
+        self.row_buffer = Signal(20)
+        self.run_buffer = Signal(self.address_bits)
         self.y = Signal(2)           # of the row in its block
         self.row_begun = Signal()    # blocked: its first segment has left, the others continue it
         self.rows = TurnCounter("rows", 10, last="on_last_row")
@@ -118,11 +123,14 @@ class LoadFront(wiring.Component):
         self.reach = Signal(range(2 * self.bus_bytes))
         self.word = Signal(32 - exact_log2(self.bus_bytes))
         self.segment_address = Signal(self.address_bits)
-        self.is_fill, self.is_fresh, self.is_end = Signal(), Signal(), Signal()
+        self.is_fill = Signal()
+        self.is_fresh = Signal()
+        self.is_end = Signal()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        step, free = Signal(), Signal()
+        step = Signal()
+        free = Signal()
         leaves = self._send(m)
         m.d.comb += [
             step.eq(self.running & (~self.sized | leaves)),
@@ -252,7 +260,8 @@ class LoadFront(wiring.Component):
             (self.par_free_available, self.par_free_take,
              is_weights & command.flags[flag("ldw", "main", "wait_par_free")]),
         )
-        moves, starts = Signal(name="runs"), Signal()
+        moves = Signal(name="runs")
+        starts = Signal()
         m.d.comb += [
             moves.eq(is_weights | is_residual | is_tile),
             # What moves nothing waits for nothing.

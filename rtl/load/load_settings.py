@@ -31,8 +31,10 @@ class LoadSettings:
         self.row_step = Signal(20)
         self.chunk_step = Signal(20)
         self.pixel = Signal(12)  # bytes of a pixel, that is channels, less one
-        self.has_left, self.has_right = Signal(), Signal()
-        self.left_bytes, self.right_bytes = Signal(18), Signal(18)
+        self.has_left = Signal()
+        self.has_right = Signal()
+        self.left_bytes = Signal(18)
+        self.right_bytes = Signal(18)
         self.value = Signal(8)
         self.coded_words = Signal(16, init=1)
 

@@ -132,14 +132,13 @@ class RowWriter(wiring.Component):
         """Cut the segment at hand into parts; return whether there is one."""
         segment = Signal(self.segments.payload.shape(), reset_less=True)
         lanes = exact_log2(self.bus_bytes)
-        active, started, on_last_word = Signal(), Signal(), Signal()
-        lane = Signal(lanes)
-        less_one = Signal(lanes)   # bytes of this part, less one
-        word_rest = Signal(lanes)  # bytes of the word from this lane on, less one
-        rest = word_rest           # of what may leave at once
-        ends_word, ends_pixel, ends_segment = Signal(), Signal(), Signal()
+        active, started, on_last_word = (Signal(name=name) for name in ("active", "started", "on_last_word"))
+        lane, less_one = (Signal(lanes, name=name) for name in ("lane", "less_one"))  # this part's; its bytes, less one
+        rest = word_rest = Signal(lanes, name="word_rest")  # bytes of the word from this lane on, less one
+        ends_word, ends_pixel, ends_segment = (Signal(name=f"ends_{what}") for what in ("word", "pixel", "segment"))
         if self.wide:
-            rest, cut, lanes_left = Signal(lanes), Signal(), ~lane[:exact_log2(TILE_BYTES)]
+            rest = Signal(lanes)
+            cut, lanes_left = Signal(name="cut"), ~lane[:exact_log2(TILE_BYTES)]
             m.d.comb += [cut.eq(segment.narrow & (lanes_left < word_rest)), rest.eq(Mux(cut, lanes_left, word_rest))]
         m.d.comb += [
             word_rest.eq(Mux(on_last_word, segment.last_lane, self.bus_bytes - 1) - lane),
@@ -214,7 +213,8 @@ class RowWriter(wiring.Component):
             self.words.ready.eq(planned & free & ~part.fill & part.takes_word),
         ]
         # Address of this part and of the one that continues it.
-        here, following = Signal(self.address_bits), Signal(self.address_bits)
+        here = Signal(self.address_bits)
+        following = Signal(self.address_bits)
         next_address = Signal(self.address_bits, reset_less=True)
         step = part.less_one + 1
         m.d.comb += here.eq(Mux(part.fresh, part.address, next_address))
@@ -246,7 +246,8 @@ class RowWriter(wiring.Component):
     @staticmethod
     def _place_pixels(m: Module, part: Signal, here: Value, following: Signal) -> list[object]:
         """Find where the part behind this one goes, in either layout; return what is to be kept of this one."""
-        corner, next_corner = Signal(20), Signal(20)  # blocked: of the first byte of this pixel, and of the next
+        corner = Signal(20)       # blocked: of the first byte of this pixel
+        next_corner = Signal(20)  # and of the next
         held_corner = Signal(20, reset_less=True)
         step = part.less_one + 1
         m.d.comb += [

@@ -61,7 +61,8 @@ class _Lane:
             self.held.eq(self.after + Mux(self.gets, self.nibbles, 0)),
             self.place.eq(self.place + used),
         ]
-        first, fresh = Signal(), Signal()
+        first = Signal()
+        fresh = Signal()
         m.d.comb += [first.eq((self.held > self.nibbles) & self.room), fresh.eq(self.gets & (self.after == 0))]
         with m.If(first | fresh):
             m.d.sync += self.words[0].eq(Mux(fresh, word, self.words[1]))
@@ -110,11 +111,16 @@ class WeightDecoder(wiring.Component):
         m = Module()
         self._lanes = [_Lane(number, self.code.word_nibbles) for number in range(self.code.lanes)]
         # A step goes; a block is at hand; the step that is due is the one ahead of the first; all steps have gone.
-        self._go, self._active, self._ahead, self._done = Signal(), Signal(), Signal(), Signal()
+        self._go = Signal()
+        self._active = Signal()
+        self._ahead = Signal()
+        self._done = Signal()
         self._left = Signal(16)                     # coded words of the block
         self._behind = Signal(16)                   # steps behind the one that is due
-        self._ends, self._starts = Signal(), Signal()
-        self._word, self._choices_get = Signal(8 * self.machine.bus_bytes), Signal()
+        self._ends = Signal()
+        self._starts = Signal()
+        self._word = Signal(8 * self.machine.bus_bytes)
+        self._choices_get = Signal()
         m.d.comb += [
             self._ends.eq(self._go & (self._behind == 0)),
             self._starts.eq(self.blocks.valid & self.blocks.ready),
@@ -133,9 +139,11 @@ class WeightDecoder(wiring.Component):
         """Keep the four widths and the choices; return whether those of the step behind the one that is due lack."""
         code = self.code
         choices = Signal(8 * self.machine.bus_bytes, reset_less=True)
-        count, first = Signal(range(max(code.choices(first=each) for each in (False, True)) + 1)), Signal()
+        count = Signal(range(max(code.choices(first=each) for each in (False, True)) + 1))
+        first = Signal()
         widths = [Signal(range(MOST_WIDTH + 1), name=f"width_choice_{k}", reset_less=True) for k in range(WIDTHS)]
-        left, behind = Signal.like(count), Signal()
+        left = Signal.like(count)
+        behind = Signal()
         m.d.comb += [
             left.eq(count - self._go),
             behind.eq(~((self._behind == 0) | (self._go & (self._behind == 1)))),
@@ -158,9 +166,13 @@ class WeightDecoder(wiring.Component):
 
     def _take_words(self, m: Module, choices_lack: Value) -> None:
         """Give a word to what asks for it first, and let the step that is due go when it lacks nothing more."""
-        due, there, ended = Signal(), Signal(), Signal()    # a step is due; a word is there; there are no more of them
+        due = Signal()    # a step
+        there = Signal()  # a word
+        ended = Signal()  # there are no more of them
         lacking = [Signal(name="choices_lacking"), *[lane.lacks for lane in self._lanes]]
-        lack, room, one = Signal(), Signal(), Signal()
+        lack = Signal()
+        room = Signal()
+        one = Signal()
         m.d.comb += [
             lacking[0].eq(choices_lack),
             due.eq(self._active & ~self._ends & ~self._done),
@@ -183,8 +195,9 @@ class WeightDecoder(wiring.Component):
 
     def _write(self, m: Module) -> None:
         """Take the weights of a step that goes out of its nibbles."""
-        o, valid = self.o.payload, Signal()
-        index, tag = Signal(16, reset_less=True), Signal(self.tag, reset_less=True)
+        o, valid = self.o.payload, Signal(name="valid")
+        index = Signal(16, reset_less=True)
+        tag = Signal(self.tag, reset_less=True)
         m.d.sync += [valid.eq(self._go & ~self._ahead), o.last.eq(self._ends)]
         m.d.comb += [self.o.valid.eq(valid), o.index.eq(index), o.tag.eq(tag)]
         data = []
@@ -200,7 +213,8 @@ class WeightDecoder(wiring.Component):
             m.d.sync += index.eq(index + self.machine.decoded_bytes // self.machine.bus_bytes)
         # A block may be taken while the last of the one before goes, whose weights leave in the next cycle.
         begins = Signal()
-        next_index, next_tag = Signal(16, reset_less=True), Signal(self.tag, reset_less=True)
+        next_index = Signal(16, reset_less=True)
+        next_tag = Signal(self.tag, reset_less=True)
         with m.If(self._starts):
             m.d.sync += [next_index.eq(self._aligned(self.blocks.payload.index)),
                          next_tag.eq(self.blocks.payload.tag)]

@@ -147,7 +147,8 @@ class CommandRegisters(wiring.Component):
     def _write(self, m: Module, queue: SyncFIFO, operands: dict[str, Signal]) -> Signal:
         """Carry out writes; return whether one was refused."""
         axi, write, following = self.s_axi, _Write(), _Write("following_")
-        right, refused = Signal(), Signal()
+        right = Signal()
+        refused = Signal()
         sends = Signal()  # a command
         done = Signal()  # the write is carried out in this cycle
         held = Signal()  # a command waits for room
@@ -203,7 +204,7 @@ class CommandRegisters(wiring.Component):
         """Stop and abort, once for a write, in the first cycle in which all of it is there."""
         acted = Signal()
         acts = Signal()
-        follows, controls = following.controls(self.machine), Signal()
+        follows, controls = following.controls(self.machine), Signal(name="controls")
         data, field = Mux(follows, following.data, write.data), BY_REGISTER["control"].field
         chosen = {name: data[field(name).low] for name in ("stop", "abort", "erase")}
         erases = operand.erase
@@ -221,7 +222,7 @@ class CommandRegisters(wiring.Component):
 
     def _send(self, m: Module, queue: SyncFIFO, operands: dict[str, Signal], write: _Write, sends: Signal) -> Value:
         """Offer the command that the write stands for to the queue; return whether it is an abort."""
-        word, command = write.data, Signal(Command)
+        word, command = write.data, Signal(Command, name="command")
         m.d.comb += [
             command.funct3.eq(word[12:15]),
             command.variant.eq(word[29:32]),

@@ -130,7 +130,10 @@ class Dispatcher(wiring.Component):
         m = Module()
         command = self.commands.payload
         free, waiting = [], []
-        drops, fence, aborts, notifies = Signal(), Signal(), Signal(), Signal()
+        drops = Signal()
+        fence = Signal()
+        aborts = Signal()
+        notifies = Signal()
         m.d.comb += [
             fence.eq(is_command(command, "sta", "fence")),
             aborts.eq(fence & views(command, "sta", "fence")[0].abort),

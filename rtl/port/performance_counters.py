@@ -15,7 +15,8 @@ from amaranth.utils import exact_log2
 
 from tilewright.isa.counters import COUNTERS
 from tilewright.isa.machine import TILE_BYTES, Machine
-from tilewright.rtl.array.sequencer import KERNEL_BYTES, MacState
+from tilewright.rtl.array.sequencer.sequencer import MacState
+from tilewright.rtl.array.sequencer.slot_issue import KERNEL_BYTES
 from tilewright.rtl.buffers.weight_buffer import written_bytes
 from tilewright.rtl.stream.counter_walk import walk_signature
 
@@ -106,7 +107,9 @@ class Counters(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         # Reset is like the beginning of a walk.
-        walking, cycle, following = Signal(init=1), Signal(range(INTERVAL)), Signal(range(INTERVAL + 1))
+        walking = Signal(init=1)
+        cycle = Signal(range(INTERVAL))
+        following = Signal(range(INTERVAL + 1))
         m.d.comb += [
             following.eq(cycle + 1),
             self.walk.begins.eq(~walking & (self.walk.request | (following == INTERVAL))),

@@ -62,7 +62,8 @@ class Semaphores(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        losing, lost = Signal(len(NAMES)), Signal(len(NAMES))
+        losing = Signal(len(NAMES))
+        lost = Signal(len(NAMES))
         m.d.sync += lost.eq(losing)
         for index, name in enumerate(NAMES):
             count = Signal(SEMAPHORE_WIDTH, name=f"{name}_count")

@@ -170,10 +170,19 @@ class SplitXifAdapter(wiring.Component):
 
     def _issue(self, m: Module) -> tuple[Signal, Signal]:
         """Answer the core's offer; return the entry of the table that it becomes, and whether it is issued."""
-        instr, issued, issue = self.issue_instr, Signal(_Instruction), Signal()
+        instr = self.issue_instr
+        issued = Signal(_Instruction)
+        issue = Signal()
         offer = Offloaded(m, instr, self.register_rs1, self.register_rs2, self.machine, self.accept)
-        queue, answers, beside, all_known = self._queue, self._answers, Signal(), Signal()
-        room, own_hart, nothing_before, fence_before, passes = Signal(), Signal(), Signal(), Signal(), Signal()
+        queue = self._queue
+        answers = self._answers
+        beside = Signal()
+        all_known = Signal()
+        room = Signal()
+        own_hart = Signal()
+        nothing_before = Signal()
+        fence_before = Signal()
+        passes = Signal()
         fences = [filled & each.ours & is_command(each.command, "sta", "fence")
                   for filled, each in zip(self._filled, self._table, strict=True)]
         m.d.comb += [
@@ -251,8 +260,12 @@ class SplitXifAdapter(wiring.Component):
 
     def _decide_offer(self, m: Module, said: _Decision, rank: Value) -> None:
         """Tell what is decided of the offer, now or since its transaction began."""
-        stands, committed, dead = Signal(), Signal(), Signal()
-        stood, stood_id, stood_hart = Signal(), Signal(ID_WIDTH), Signal(HART_WIDTH)
+        stands = Signal()
+        committed = Signal()
+        dead = Signal()
+        stood = Signal()
+        stood_id = Signal(ID_WIDTH)
+        stood_hart = Signal(HART_WIDTH)
         m.d.comb += [
             stands.eq(stood & (stood_id == self.issue_id) & (stood_hart == self.issue_hartid)),
             self._offer_committed.eq((stands & committed) | (said.committed(rank) & ~(stands & dead))),
@@ -275,7 +288,11 @@ class SplitXifAdapter(wiring.Component):
         acts = [Signal(name=f"aborts_{place}") for place in range(self.SLOTS)]
         for act, filled, each, decided in zip(acts, self._filled, self._table, after, strict=True):
             m.d.comb += act.eq(filled & each.ours & each.known & ~each.void & decided.committed & aborts(each.command))
-        leaves, due, ends, waits, answer = Signal(), Signal(), Signal(), Signal(), Signal(_Answer)
+        leaves = Signal()
+        due = Signal()
+        ends = Signal()
+        waits = Signal()
+        answer = Signal(_Answer)
         command = Signal(Command)
         m.d.comb += [
             command.eq(head.command),

@@ -130,9 +130,10 @@ class XifAdapter(wiring.Component):
     def _issue(self, m: Module, uncommitted: _Uncommitted, committed: HeadedFIFO,
                answers: SyncFIFO) -> tuple[Signal, Signal]:
         """Answer the core's offer; return the command that is offered, and whether an instruction is issued."""
-        instr, issue = self.issue_instr, Signal()
+        instr, issue = self.issue_instr, Signal(name="issue")
         offer = Offloaded(m, instr, self.issue_rs1, self.issue_rs2, self.machine, self.accept)
-        room, nothing_before = Signal(), Signal()
+        room = Signal()
+        nothing_before = Signal()
         m.d.comb += [
             self.writeback.eq(self.accept & (instr[7:12] != 0)),
             self.waits.eq(self.issue_valid & ~self.issue_ready),
@@ -151,7 +152,10 @@ class XifAdapter(wiring.Component):
         """Keep what is issued until it is committed; then queue it, and its answer."""
         newer, older = uncommitted.newer, uncommitted.older
         newer_valid, older_valid = uncommitted.newer_valid, uncommitted.older_valid
-        commits_newer, commits_older, command, answer = Signal(), Signal(), Signal(Command), Signal(_Answer)
+        commits_newer = Signal()
+        commits_older = Signal()
+        command = Signal(Command)
+        answer = Signal(_Answer)
         m.d.comb += [
             commits_newer.eq(self.commit_valid & newer_valid & (newer.id == self.commit_id)),
             commits_older.eq(self.commit_valid & older_valid & (older.id == self.commit_id) & ~commits_newer),

@@ -112,7 +112,9 @@ def take_settings(m: Module, stage: ExtensionStage, commands: PureInterface, all
     """Take the instruction of the extension from ``commands`` once it is ``allowed``; return whether it is on."""
     head = commands.payload
     first, second = views(head, "extension", "set_stage")
-    on, settings, channel = Signal(name="stage_on"), Signal(stage.settings.shape()), Signal.like(stage.channel)
+    on = Signal(name="stage_on")
+    settings = Signal(stage.settings.shape())
+    channel = Signal.like(stage.channel)
     bits = sum(each.width for each in stage.stage.first)
     m.d.comb += [stage.settings.eq(settings), stage.channel.eq(channel)]
     with m.If(is_command(head, "extension", "set_stage")):

@@ -96,7 +96,9 @@ class WindowSteps(Component):
         y, x, o = vector.y, vector.x, self.o.payload
         # In registers: whether another vector is taken depends on them. All windows of a covered pixel cover it.
         covered = Signal()
-        more_x, more_y, more_back = Signal(), Signal(), Signal()
+        more_x = Signal()
+        more_y = Signal()
+        more_back = Signal()
         more = more_x | more_y
         incoming = self.i.payload
         covers = (incoming.y.inside < axis_y.kernel) & (incoming.x.inside < axis_x.kernel)
@@ -131,7 +133,8 @@ class WindowSteps(Component):
 
     def _pass(self, m: Module) -> None:
         """Make one step of each vector: without windows every pixel is one of its own."""
-        vector, o = Signal.like(self.i.payload), self.o.payload
+        vector = Signal.like(self.i.payload)
+        o = self.o.payload
         shared = [name for name in vector.shape().members if name not in ("y", "x")]
         m.d.comb += [
             *(o[name].eq(vector[name]) for name in shared),

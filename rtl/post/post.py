@@ -10,6 +10,8 @@ beside it.  A value table takes values before the pool, or sums behind the resid
 A unit of rows reads the result buffer by itself, and its entries take the place of sums (`row_stage`).
 """
 
+from dataclasses import dataclass
+
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.data import ArrayLayout, StructLayout, View
@@ -23,7 +25,8 @@ from tilewright.isa.machine import SUM_BYTES, TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.requantise import Requantise
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
-from tilewright.rtl.post.extension_stage import ExtensionStage, take_settings
+from tilewright.rtl.post.extension_stage import ExtensionStage
+from tilewright.rtl.post.mapping_stage import MappingStage, NoMapping
 from tilewright.rtl.post.output_walker import OutputSteps, OutputWalker, PoolingWindow, vector_layout
 from tilewright.rtl.post.parameter_buffer import ParameterBuffer, groups_since, kept_writes, parameter_group
 from tilewright.rtl.post.pooling import MaxPoolUnit, WindowSteps
@@ -39,13 +42,26 @@ from tilewright.rtl.post.post_settings import (
 )
 from tilewright.rtl.post.requantise_stage import Arrived, requantise_sums
 from tilewright.rtl.post.residual_stage import ResidualStage
-from tilewright.rtl.post.row_stage import RowStage
+from tilewright.rtl.post.row_stage import NoRows, RowStage
 from tilewright.rtl.post.value_table import ValueTables
 from tilewright.rtl.stream.commands import Command, flag, is_command
 from tilewright.rtl.stream.queues import FlaggedFIFO, dequeue, enqueue
-from tilewright.rtl.stream.stages import Pipeline, announced_flow, flow
+from tilewright.rtl.stream.stages import Pipeline, flow
 
 __all__ = ["PostUnit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What is written next: data and slot, and a cycle ahead that it comes, and that it is written.
+
+    ``added`` is the residual add, on machines that have it.
+    """
+
+    payload: Value
+    next: Value
+    next_writes: Value
+    added: PureInterface | None = None
 
 
 class PostUnit(Component):
@@ -158,7 +174,7 @@ class PostUnit(Component):
         residual = self._residual
         if residual is not None:
             m.submodules.residual = residual
-        self._rows = rows = RowStage(m, machine) if machine.normalises_rows else None
+        self._rows = rows = RowStage(m, machine) if machine.normalises_rows else NoRows()
         m.submodules.buffer = buffer = self._buffer
         walking = self._connect_walk(m, walker, windows)
         for name in ("residual_write", "store_read", "store_data"):
@@ -166,11 +182,10 @@ class PostUnit(Component):
         table_write = kept_writes(m, self.parameter_write, self.table_write, parameters.write)
 
         in_flight = Signal(range(self.residual_latency + self.TABLE_LATENCY + 2))
-        drained, finished = Signal(init=1), Signal()  # drained: nothing is in flight
+        drained, finished = Signal(init=1, name="drained"), Signal(name="finished")  # drained: nothing is in flight
         clamp = self._commands(m, walker, windows, residual, walking, drained)
         issue = self._issue(m, walker, windows)
-        rows_come, rows_end = (Const(0), Const(0)) if rows is None else rows.unit.comes
-        with m.If((issue | rows_come) ^ finished):
+        with m.If((issue | rows.comes) ^ finished):
             m.d.sync += [in_flight.eq(Mux(finished, in_flight - 1, in_flight + 1)),
                          drained.eq(finished & (in_flight == 1))]
         kind = self._kind_on_its_way(m, walker)
@@ -178,35 +193,24 @@ class PostUnit(Component):
         arrived = self._slot(m, issue, walker, windows, kind, pool)
         value, comes = requantise_sums(m, machine, self.sums_response, parameters, clamp, arrived,
                                        chosen_clamp(clamp, self._words, arrived.wide))
-        m.d.comb += self.requantized.eq(Mux(self.sums_response.valid | rows_come, arrived.count, 0))
-        tables, added = self._map(m, kind, value, comes, None if residual is None else residual.o)
-        if tables is not None:
-            m.d.comb += [tables.write.valid.eq(table_write.valid), tables.write.payload.eq(table_write.payload)]
-        mapped = None if tables is None else Cat(tables.o)
-        if mapped is not None and self._stage is not None:
-            m.submodules.extension = stage = self._stage
-            on = take_settings(m, stage, self.commands, ~walking & drained)
-            m.d.comb += [stage.write.valid.eq(table_write.valid), stage.write.payload.eq(table_write.payload),
-                         stage.slot.eq(kind.table_slot), Cat(stage.i.payload).eq(value),
-                         stage.i.valid.eq(comes & kind.table & ~kind.residual & on)]
-            mapped = Mux(on, Cat(stage.o), mapped)
-        m.d.comb += [
-            Cat(pool.value).eq(value if mapped is None else Mux(kind.table, mapped, value)),
-            Cat(pool.old).eq(Cat(buffer.post_data)),
-        ]
+        m.d.comb += self.requantized.eq(Mux(self.sums_response.valid | rows.comes, arrived.count, 0))
+        mapping = self._mapping(m, kind, table_write, value, comes, ~walking & drained)
+        mapping.look_up(value, comes, None if residual is None else residual.o)
+        m.d.comb += [Cat(pool.value).eq(mapping.values(value)), Cat(pool.old).eq(Cat(buffer.post_data))]
+        results = Results(pool.o.payload.as_value(), pool.o.next, pool.next_writes)
         if residual is not None:
             m.d.comb += [
                 residual.i.valid.eq(pool.due.valid & pool.due.payload.residual),
                 residual.i.payload.slot.eq(pool.due.payload),
-                Cat(residual.i.payload.own).eq(
-                    value if tables is None else Mux(kind.table_first, Cat(tables.o), value)),
+                Cat(residual.i.payload.own).eq(mapping.own(value)),
                 Cat(residual.i.payload.residual).eq(Cat(buffer.post_data)),
             ]
-        read = pool.read if rows is None else rows.read(m, buffer, pool.read)
+            results = self._with_sums(m, kind, results, mapping.sums(residual.o))
+        read = rows.read(m, buffer, pool.read)
         m.d.comb += [buffer.post_read.valid.eq(read.valid), buffer.post_read.payload.eq(read.payload)]
-        self._write(m, kind, pool, added, finished)
-        self.observed = {"step_issued": issue | rows_come, "step_written": finished,
-                         "step_ends_command": Mux(rows_come, rows_end, windows.o.payload.ends_run)}
+        self._write(m, kind, pool, results, finished)
+        self.observed = {"step_issued": issue | rows.comes, "step_written": finished,
+                         "step_ends_command": Mux(rows.comes, rows.ends, windows.o.payload.ends_run)}
         m.d.comb += self.busy.eq(walking | ~drained | self.out_ready_signal | self.par_free_signal)
         return m
 
@@ -220,8 +224,7 @@ class PostUnit(Component):
         dequeue(m, vectors, windows.i)
         m.d.comb += [
             windows.axes.eq(walker.axes),
-            walking.eq(~walker.idle | vectors.r_rdy | windows.busy
-                       | (0 if self._rows is None else self._rows.unit.busy)),
+            walking.eq(~walker.idle | vectors.r_rdy | windows.busy | self._rows.busy),
         ]
         return walking
 
@@ -234,7 +237,7 @@ class PostUnit(Component):
         names = ("residual", "table", "table_slot", "table_first", *(("wide",) if self.machine.wide_words else ()))
         kind = Signal(StructLayout({name: len(getattr(walker, name)) for name in names}
                                    | {"maps_values": 1, "maps_sums": 1}))
-        sums, own = walker.residual & ~walker.table_first, Const(0) if self._rows is None else self._rows.active
+        sums, own = walker.residual & ~walker.table_first, self._rows.active
         m.d.sync += [
             *(kind[name].eq(Mux(own, 0, getattr(walker, name))) for name in names),
             kind.maps_values.eq(walker.table & ~sums & ~own),
@@ -242,34 +245,48 @@ class PostUnit(Component):
         ]
         return kind
 
-    def _write(self, m: Module, kind: View, pool: MaxPoolUnit, added: PureInterface | None,
-               finished: Signal) -> None:
-        """Write what comes out of the pool or the residual add to the result buffer, count and signal it.
+    def _mapping(self, m: Module, kind: View, write: PureInterface, value: Value, comes: Value,
+                 quiet: Value) -> MappingStage | NoMapping:
+        """Return the stage of the value tables, which ``write`` fills, with an extension's unit, if there is one."""
+        if self._tables is None:
+            return NoMapping()
+        mapping = MappingStage(m, kind, self._tables, self._rows)
+        mapping.write(write)
+        if self._stage is not None:
+            mapping.extend(self._stage, self.commands, quiet, write, value, comes)
+        return mapping
 
-        Registers here say a cycle ahead which of both it is, and that it comes: the residuals of the load wait for it.
+    def _with_sums(self, m: Module, kind: View, pooled: Results, added: PureInterface) -> Results:
+        """Return what leaves the pool, or the residual add in its place: what is added is not pooled, but written.
+
+        A register here says a cycle ahead which of both it is: the residuals of the load wait for it.
         """
-        buffer, adds, writes = self._buffer, Signal(), Signal()
-        written = Signal.like(pool.o.payload)
-        from_pool = pool.o.payload.as_value()
-        mapped = self.requantized if added is None else Mux(kind.residual, self.residual_added, self.requantized)
-        looked_up = 0 if self._rows is None else self._rows.unit.looked_up
+        adds = Signal(name="adds")
+        m.d.sync += adds.eq(kind.residual)
+        return Results(
+            Mux(adds, added.payload.as_value(), pooled.payload), Mux(kind.residual, added.next, pooled.next),
+            Mux(kind.residual, added.next, pooled.next_writes), added)
+
+    def _write(self, m: Module, kind: View, pool: MaxPoolUnit, results: Results, finished: Signal) -> None:
+        """Write results to the result buffer, count and signal them."""
+        buffer, writes = self._buffer, Signal(name="writes")
+        written = Signal(pool.o.payload.shape(), name="written")
+        mapped = self.requantized
+        if results.added is not None:
+            m.d.comb += self.residual_added.eq(Mux(results.added.valid, written.slot.count, 0))
+            mapped = Mux(kind.residual, self.residual_added, mapped)
+        if self.machine.value_tables:
+            m.d.comb += self.table_read.eq(Mux(kind.table, mapped, self._rows.looked_up))
         m.d.comb += [
-            written.eq(from_pool if added is None else Mux(adds, added.payload.as_value(), from_pool)),
+            written.eq(results.payload),
             buffer.post_write.valid.eq(writes),
             buffer.post_write.payload.address.eq(written.slot.address),
             buffer.post_write.payload.count.eq(written.slot.count),
             buffer.post_write.payload.data.eq(written.data),
-            self.residual_added.eq(0 if added is None else Mux(added.valid, written.slot.count, 0)),
-            self.table_read.eq(Mux(kind.table, mapped, looked_up) if self.machine.value_tables else 0),
             self.result_read_bytes.eq(buffer.bytes_read),
             self.result_written_bytes.eq(buffer.bytes_written),
         ]
-        m.d.sync += [
-            adds.eq(0 if added is None else kind.residual),
-            finished.eq(pool.o.next if added is None else Mux(kind.residual, added.next, pool.o.next)),
-            # What is added is not pooled: every sum is written.
-            writes.eq(pool.next_writes if added is None else Mux(kind.residual, added.next, pool.next_writes)),
-        ]
+        m.d.sync += [finished.eq(results.next), writes.eq(results.next_writes)]
         # One cycle after the write was handed over, so that any read is behind it.
         signals = Cat(self.out_ready_signal, self.par_free_signal)
         m.d.sync += signals.eq(Mux(finished, written.slot.signals, 0))
@@ -279,7 +296,8 @@ class PostUnit(Component):
         """Take commands, keep the configuration, start runs; return the clamp of the requantisation."""
         head = self.commands.payload
         clamps = INTEGER_CLAMP if self.machine.integer_requantise else CLAMP
-        clamp, scale, offset = Signal(clamps), Signal(SCALE), Signal(OFFSET)
+        clamp, scale, offset = (
+            Signal(shape, name=name) for name, shape in (("clamp", clamps), ("scale", SCALE), ("offset", OFFSET)))
         # Counts are 1 after reset: a command before its settings ends soon.
         output = Signal(OutputSteps, init={"width": 1})
         pool = Signal(PoolingWindow, init=dict.fromkeys(COUNTS["pool", "window"], 1))
@@ -294,8 +312,8 @@ class PostUnit(Component):
             ("pool", "set_words", self._words, ~walking & drained),
             ("act", "set_residual_scale", scale, ~walking & drained),
             ("act", "set_residual_offset", offset, ~walking & drained),
-            ("act", "set_rows", None if self._rows is None else self._rows.settings, ~walking & drained),
-            ("act", "set_norm", None if self._rows is None else self._rows.norms, ~walking & drained),
+            ("act", "set_rows", self._rows.settings, ~walking & drained),
+            ("act", "set_norm", self._rows.norms, ~walking & drained),
         )
         for mnemonic, variant, target, allowed in settings:
             if lacks(self.machine, mnemonic, variant) is not None:
@@ -305,7 +323,12 @@ class PostUnit(Component):
                 with m.If(self.commands.valid & allowed):
                     m.d.sync += assign(target, head, mnemonic, variant)
 
-        run = walker.run.payload
+        self._start(m, walker, walking, drained)
+        return clamp
+
+    def _start(self, m: Module, walker: OutputWalker, walking: Value, drained: Value) -> None:
+        """Start an act.run at the head of the queue, or the unit of rows, once all that it waits for is there."""
+        head, run = self.commands.payload, walker.run.payload
         m.d.comb += assign(run, head, "act", "run")
         flags = {name: head.flags[flag("act", "run", name)]
                  for name in ("wait_out_free", "wait_res_ready", "signal_out_ready", "signal_par_free")}
@@ -317,12 +340,12 @@ class PostUnit(Component):
             Signal(name=name) for name in ("seen", "same_kind", "waits_out_free", "waits_res_ready", "start"))
         m.d.sync += [
             seen.eq(self.commands.valid & is_command(head, "act", "run") & ~start),
-            same_kind.eq((kind == kind_before) & (1 if self._rows is None else ~self._rows.active)),
+            same_kind.eq((kind == kind_before) & ~self._rows.active),
             waits_out_free.eq(flags["wait_out_free"]),
-            waits_res_ready.eq(flags["wait_res_ready"] if residual is not None else 0),
+            waits_res_ready.eq(flags["wait_res_ready"] if self.machine.residual_adder else 0),
         ]
         available = (self.out_free_available | ~waits_out_free) & (self.res_ready_available | ~waits_res_ready)
-        taken = start if self._rows is None else self._start_either(m, start, ~walking & available & drained)
+        taken = self._rows.start(m, self.commands, start, ~walking & available & drained)
         m.d.comb += [
             start.eq(seen & ~walking & available & (same_kind | drained)),
             walker.run.valid.eq(start),
@@ -333,19 +356,11 @@ class PostUnit(Component):
             m.d.comb += self.commands.ready.eq(1)
         if self.machine.takes_whole_tiles:
             m.d.sync += [self.drain_begins.eq(start), self.drain_steady.eq(~self._slow(run, walker))]
-        return clamp
 
     def _slow(self, run: View, walker: OutputWalker) -> Value:
         """Return whether a run takes a tile's sums more slowly than one in a cycle."""
         slow = run.winograd | run.pooled | run.whole | (run.residual if self.interval > 1 else 0)
         return slow | walker.run_wide if self.machine.wide_words else slow
-
-    def _start_either(self, m: Module, start: Signal, quiet: Value) -> Value:
-        """Return whether a run starts, or the unit of rows, to which an act.run puts an end."""
-        assert self._rows is not None
-        with m.If(start):
-            m.d.sync += self._rows.active.eq(0)
-        return start | self._rows.take(m, self.commands, quiet)
 
     def _kind(self, run: PureInterface | View) -> list[Value]:
         """Return what runs must have in common to follow one another without a gap."""
@@ -411,13 +426,9 @@ class PostUnit(Component):
         for stage in range(self.value_latency - MaxPoolUnit.VALUE + 1):
             if stage == self.sums_latency - ParameterBuffer.LATENCY:
                 asks = pipe.valid & pipe.fresh
-                if self._rows is None:
-                    m.d.comb += [parameters.read.valid.eq(asks), parameters.read.payload.eq(pipe.index)]
-                else:
-                    self._rows.parameters(m, parameters, asks, pipe.index)
+                self._rows.parameters(m, parameters, asks, pipe.index)
             if stage == self.sums_latency:
-                if self._rows is not None:
-                    pipe, arrived.rows = self._rows.join(m, pipe, staged=self._stage is not None), self._rows.unit.o
+                pipe, arrived.rows = self._rows.join(m, pipe, staged=self._stage is not None), self._rows.results
                 arrived.count = pipe.count
                 arrived.whole = pipe.whole if machine.whole_sums else Const(0)
                 arrived.lower = pipe.lower if machine.wide_words else Const(0)
@@ -439,7 +450,7 @@ class PostUnit(Component):
     def _to_pool(self, m: Module, pipe: Pipeline, kind: View, pool: MaxPoolUnit) -> None:
         """Pass what has come to the end of the way on to the pool, or to those that wait for the table."""
         machine = self.machine
-        slot, waits = Signal.like(pool.i.payload), Signal()
+        slot, waits = Signal.like(pool.i.payload, name="slot"), Signal(name="waits")
         has_tables, has_residual = machine.value_tables, machine.residual_adder
         if has_tables:
             m.d.comb += waits.eq(kind.maps_values)
@@ -463,34 +474,3 @@ class PostUnit(Component):
             pool.i.valid.eq(Mux(waits, late.valid, pipe.valid)),
             pool.i.payload.eq(Mux(waits, late.slot.as_value(), slot.as_value())),
         ]
-
-    def _map(self, m: Module, kind: View, value: Value, comes: Value,
-             sums: PureInterface | None) -> tuple[ValueTables | None, PureInterface | None]:
-        """Map values, or sums of the residual add, by the table; return the tables, and the sums that go on."""
-        tables = self._tables
-        if tables is None:
-            return None, sums
-        m.submodules.tables = tables
-        valid, values = comes & kind.maps_values, value
-        if sums is not None:
-            valid |= sums.valid & kind.maps_sums
-            values = Mux(kind.maps_sums, Cat(sums.payload.data), value)
-        m.d.comb += tables.slot.eq(kind.table_slot)
-        if self._rows is None:
-            m.d.comb += [tables.i.valid.eq(valid), Cat(tables.i.payload).eq(values)]
-        else:
-            self._rows.look_up(m, tables, valid, values)
-        if sums is None:
-            return tables, None
-        mapped = Signal(name="sums_mapped")  # a copy near the sums
-        m.d.sync += mapped.eq(kind.maps_sums)
-        late = Pipeline(m, sums.valid & mapped, prefix="mapping_", slot=sums.payload.slot)
-        for _ in range(tables.LATENCY - 1):
-            late.step()
-        added = announced_flow(sums.payload.shape()).create(path=("added",))
-        m.d.comb += added.next.eq(Mux(mapped, late.valid, sums.next))
-        late.step()
-        m.d.comb += [added.valid.eq(Mux(mapped, late.valid, sums.valid)), added.payload.eq(sums.payload)]
-        with m.If(mapped):
-            m.d.comb += [added.payload.slot.eq(late.slot), added.payload.data.eq(tables.o)]
-        return tables, added

@@ -61,7 +61,8 @@ class ResidualStage(Component):
         bits = 8 * self.adders
         request = self.i.payload
         own, residual = request.own.as_value(), request.residual.as_value()
-        first, second = Signal(8 * self.lanes, reset_less=True), Signal(8 * self.lanes, reset_less=True)
+        first = Signal(8 * self.lanes, reset_less=True)
+        second = Signal(8 * self.lanes, reset_less=True)
         feeding = Signal(self.interval)  # one-hot: the part of the vector that goes to the adders
         m.d.sync += feeding.eq(feeding << 1)
         with m.If(self.i.valid):

@@ -43,7 +43,8 @@ class RowFactor(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         width = self.TOTAL_BITS + 2
-        rest, divisor = Signal(width, reset_less=True), Signal(self.TOTAL_BITS, reset_less=True)
+        rest = Signal(width, reset_less=True)
+        divisor = Signal(self.TOTAL_BITS, reset_less=True)
         digits = Signal.like(self.places, reset_less=True)  # one more than the places
         r, quotient, count = rest, self.factor, digits
         for _ in range(self.DIGITS):

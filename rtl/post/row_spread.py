@@ -64,7 +64,8 @@ class RowSpread(Component):
         m = Module()
         ready, spread = self._spread(m)
         radicand = Signal(2 * ROOT_BITS, reset_less=True)
-        rest, root = Signal(ROOT_BITS + 2, reset_less=True), Signal(ROOT_BITS, reset_less=True)
+        rest = Signal(ROOT_BITS + 2, reset_less=True)
+        root = Signal(ROOT_BITS, reset_less=True)
         left = Signal(range(ROOT_BITS // self.DIGITS + 1))
         r, made, bits = rest, root, radicand
         for _ in range(self.DIGITS):
@@ -83,9 +84,11 @@ class RowSpread(Component):
 
     def _spread(self, m: Module) -> tuple[Signal, Value]:
         """Return when the spread is there, and the spread: two products, one a cycle behind the other."""
-        mean, product = Signal(signed(PRODUCT_BITS), reset_less=True), Signal(signed(SPREAD_BITS + 3), reset_less=True)
+        mean = Signal(signed(PRODUCT_BITS), reset_less=True)
+        product = Signal(signed(SPREAD_BITS + 3), reset_less=True)
         scaled = Signal(SPREAD_BITS + 1, reset_less=True)
-        summed, multiplied = Signal(), Signal()
+        summed = Signal()
+        multiplied = Signal()
         m.d.sync += [summed.eq(self.start), multiplied.eq(summed)]
         with m.If(self.start):
             m.d.sync += [mean.eq(self.sum - (self.length << 7)), scaled.eq(self.squares * self.length)]

@@ -1,6 +1,6 @@
 """The unit of rows among the stages of post-processing: its commands, and how its results go the way of values."""
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import PureInterface
 
@@ -14,10 +14,37 @@ from tilewright.rtl.post.value_table import ValueTables
 from tilewright.rtl.stream.commands import flag, is_command, views
 from tilewright.rtl.stream.stages import Pipeline, flow
 
-__all__ = ["ROW_SETTINGS", "RowStage"]
+__all__ = ["ROW_SETTINGS", "NoRows", "RowStage"]
 
 ROW_SETTINGS = StructLayout({"mantissa": MANTISSA_BITS, "shift": 6})
 """Operands of ``act.set_rows``."""
+
+
+class NoRows:
+    """The stage of a machine without a unit of rows: post-processing is always that of sums."""
+
+    settings = norms = results = None
+    active = busy = comes = ends = looked_up = Const(0)
+
+    def start(self, m: Module, commands: PureInterface, run: Signal, quiet: Value) -> Value:
+        """Return whether a command starts: a ``run``."""
+        return run
+
+    def read(self, m: Module, buffer: ResultBuffer, other: PureInterface) -> PureInterface:
+        """Return the reads of ``other``."""
+        return other
+
+    def parameters(self, m: Module, parameters: ParameterBuffer, valid: Value, index: Value) -> None:
+        """Read the parameters of vector ``index`` where that is ``valid``."""
+        m.d.comb += [parameters.read.valid.eq(valid), parameters.read.payload.eq(index)]
+
+    def look_up(self, m: Module, tables: ValueTables, valid: Value, values: Value) -> None:
+        """Look up ``values`` where they are ``valid``."""
+        m.d.comb += [tables.i.valid.eq(valid), Cat(tables.i.payload).eq(values)]
+
+    def join(self, m: Module, pipe: Pipeline, *, staged: bool) -> Pipeline:
+        """Return the slots of ``pipe``."""
+        return pipe
 
 
 class RowStage:
@@ -32,6 +59,9 @@ class RowStage:
     norms : Signal of NORM_SETTINGS
     active : Signal
         Post-processing is the unit's.
+    busy, comes, ends, looked_up, results
+        Of the unit: it works; a step of it is issued, which ends its command; entries looked up; what goes the way of
+        sums.
     """
 
     def __init__(self, m: Module, machine: Machine) -> None:
@@ -41,10 +71,18 @@ class RowStage:
         self.norms = Signal(NORM_SETTINGS, name="norm_settings")
         self.active = Signal(name="rows_active")
         self._signals = Signal(2, name="row_signals")
+        self.busy, self.looked_up, self.results = self.unit.busy, self.unit.looked_up, self.unit.o
+        self.comes, self.ends = self.unit.comes
         m.d.comb += [self.unit.mantissa.eq(self.settings.mantissa), self.unit.shift.eq(self.settings.shift),
                      self.unit.norms.eq(self.norms)]
 
-    def take(self, m: Module, commands: PureInterface, allowed: Value) -> Signal:
+    def start(self, m: Module, commands: PureInterface, run: Signal, quiet: Value) -> Value:
+        """Return whether a command starts: a ``run``, which ends the unit's, or, where all is ``quiet``, the unit's."""
+        with m.If(run):
+            m.d.sync += self.active.eq(0)
+        return run | self._take(m, commands, quiet)
+
+    def _take(self, m: Module, commands: PureInterface, allowed: Value) -> Signal:
         """Start on an act.rows at the head of ``commands`` once that is ``allowed``; return whether it is taken."""
         head, unit = commands.payload, self.unit
         seen, start = Signal(name="rows_seen"), Signal(name="rows_start")

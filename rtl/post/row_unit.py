@@ -172,7 +172,8 @@ class RowUnit(Component):
         m = Module()
         m.submodules.factor = factor = RowFactor()
         m.submodules.spread = spread = RowSpread()
-        self._normalises, self._length = Signal(), Signal(range(MAX_NORM_LENGTH + 1), reset_less=True)
+        self._normalises = Signal()
+        self._length = Signal(range(MAX_NORM_LENGTH + 1), reset_less=True)
         with m.If(self.start):
             m.d.sync += [self._normalises.eq(self.norm), self._length.eq(self.length)]
         latency = 1 + ResultBuffer.READ_LATENCY + self.depth + 2 + ValueTables.LATENCY
@@ -197,10 +198,12 @@ class RowUnit(Component):
         bits = exact_log2(self.lanes)
         vector, vectors = (Signal(range(MAX_ROW_LENGTH // self.lanes + 1), name=name, reset_less=True)
                            for name in ("vector", "vectors"))   # the latter less one
-        tail, left = Signal(range(self.lanes + 1), reset_less=True), Signal(range(MAX_ROWS_AT_ONCE + 1))
+        tail = Signal(range(self.lanes + 1), reset_less=True)
+        left = Signal(range(MAX_ROWS_AT_ONCE + 1))
         walks, second, finds, adds, gives, pending, credit = (
             Signal(name=name) for name in ("walks", "second", "finds", "adds", "gives", "pending", "credit"))
-        step, settling = Signal(), Signal(self.SETTLING - 1)
+        step = Signal()
+        settling = Signal(self.SETTLING - 1)
         first, last = vector == 0, vector == vectors
         count = Mux(last, tail, self.lanes)
         waits = Mux(second, first & ~credit, adds & ((last & pending) | (first & settling.any())))
@@ -292,7 +295,8 @@ class RowUnit(Component):
                      self.ask.payload.eq(self.norms.parameter_base[exact_log2(self.lanes):] + pipe.vector)]
         pipe.step()
         norm, norm_begins = self._norm(m, pipe, centre, spread)
-        mantissa, shift = Signal(MANTISSA_BITS, name="row_mantissa", reset_less=True), Signal(7, reset_less=True)
+        mantissa = Signal(MANTISSA_BITS, name="row_mantissa", reset_less=True)
+        shift = Signal(7, name="row_shift", reset_less=True)
         with m.If(Mux(self._normalises, norm_begins, begins)):
             m.d.sync += [mantissa.eq(factor.factor), shift.eq(self.shift + factor.places)]
         o, place = self.o.payload, Signal(self.address_bits, name="result_place", reset_less=True)
@@ -343,7 +347,8 @@ class RowUnit(Component):
             pipe.step(**{f"sum_{level}_{k}": a + b
                          for k, (a, b) in enumerate(zip(terms[::2], terms[1::2], strict=True))})
             terms = [getattr(pipe, f"sum_{level}_{k}") for k in range(len(terms) // 2)]
-        total, elements = Signal(RowFactor.TOTAL_BITS, reset_less=True), Signal(SUM_BITS, reset_less=True)
+        total = Signal(RowFactor.TOTAL_BITS, reset_less=True)
+        elements = Signal(SUM_BITS, reset_less=True)
         adds, first, starts = pipe.valid & pipe.adds, pipe.first, Signal(name="sums_stand")
         with m.If(adds):
             m.d.sync += total.eq(Mux(first, 0, total) + Mux(self._normalises, terms[0][low:], terms[0]))

@@ -62,7 +62,8 @@ class ValueTables(Component):
         bus = self.machine.bus_bytes
         bits = exact_log2(bus)
         per_table = exact_log2(TABLE_BYTES // bus)
-        arrived, chosen = Signal(), Signal()
+        arrived = Signal()
+        chosen = Signal()
         m.d.sync += [arrived.eq(self.i.valid), chosen.eq(arrived)]
         for lane in range(self.machine.post_lanes):
             memory = Memory(shape=8 * bus, depth=TABLE_SLOTS * TABLE_BYTES // bus, init=[])

@@ -74,7 +74,9 @@ class StatusRecord(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         counters, count = self.counters, self.counters.sums.payload
-        recording, there, word = Signal(), Signal(), Signal(range(self.words))
+        recording = Signal()
+        there = Signal()
+        word = Signal(range(self.words))
         cycles_high = Signal.like(counters.cycles_high)
         with m.If(self.start):
             m.d.sync += [counters.request.eq(1), self.busy.eq(1)]

@@ -74,8 +74,9 @@ class _ResultReader(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         run = Signal(run_layout(self.machine), reset_less=True)  # source and words count on
-        active, on_first, on_last, asks = Signal(), Signal(), Signal(), Signal()
-        under_way, has_room, waits = Signal(range(self.room + 1)), Signal(init=1), Signal()
+        active, on_first, on_last, asks, waits = (
+            Signal(name=name) for name in ("active", "on_first", "on_last", "asks", "waits"))
+        under_way, has_room = Signal(range(self.room + 1), name="under_way"), Signal(init=1, name="has_room")
         m.d.comb += [
             self.runs.ready.eq(~active | (asks & on_last)),
             self.read.valid.eq(active & has_room),
@@ -106,7 +107,7 @@ class _ResultReader(wiring.Component):
 
         chained = {"to_memory": 1} if self.machine.chaining else {}
         note = StructLayout({"strobe": self.bus_bytes, **chained, "out_free": 1, "res_free": 1})
-        noted, arrived = Signal(note), Signal(note)
+        noted, arrived = (Signal(note, name=name) for name in ("noted", "arrived"))
         m.submodules.notes = notes = FlaggedFIFO(width=note.size, depth=self.room)
         ones = (1 << self.bus_bytes) - 1
         from_first = Mux(on_first, (ones << run.first_lane)[:self.bus_bytes], ones)
@@ -163,7 +164,8 @@ class _LocalWriter(wiring.Component):
             "target": 20, "words": 16, "last_lane": range(self.bus_bytes), **layout, "act_ready": 1})
         m.submodules.queue = queue = HeadedFIFO(width=kept.size, depth=self.depth)
         m.submodules.writer = writer = RowWriter(self.bus_bytes, tag=1, splits=False, blocked=self.blocked)
-        pushed, segment = Signal(kept), Signal(segment_layout(self.bus_bytes, 1, blocked=self.blocked))
+        pushed = Signal(kept)
+        segment = Signal(segment_layout(self.bus_bytes, 1, blocked=self.blocked))
         head, write = kept(queue.r_data), writer.o.payload
         m.d.comb += [
             *[pushed[name].eq(self.runs.payload[name]) for name in kept.members],
@@ -326,7 +328,7 @@ class StoreUnit(wiring.Component):
             ]
             connect(m, writer.o, wiring.flipped(self.activation_write))
 
-        empty, signals = Signal(), Signal()
+        empty, signals = (Signal(name=name) for name in ("empty", "signals"))
         m.d.comb += [
             empty.eq(~(runs.r_rdy | reader.busy | (0 if writer is None else writer.busy)
                        | requests.r_rdy | record.busy | self.write_data.valid)),
@@ -371,8 +373,10 @@ class StoreUnit(wiring.Component):
         bits = exact_log2(self.machine.bus_bytes)
         run = run_layout(self.machine)(runs.r_data)
         to_memory = Const(1) if writer is None else run.to_memory
-        has_room, passes = Signal(), Signal()
-        asked, request = Signal(BusRequest), Signal(BusRequest)
+        has_room = Signal()
+        passes = Signal()
+        asked = Signal(BusRequest)
+        request = Signal(BusRequest)
         enqueue(m, front.runs, runs)
         m.d.comb += [
             has_room.eq(requests.w_rdy if writer is None else Mux(to_memory, requests.w_rdy, writer.runs.ready)),
@@ -399,7 +403,8 @@ class StoreUnit(wiring.Component):
         """
         bus = self.machine.bus_bytes
         to_memory = head.to_memory if self.machine.chaining else Const(1)
-        free, takes = Signal(), Signal()
+        free = Signal()
+        takes = Signal()
         count = Signal(range(bus + 1))  # of the bytes in the register
         m.d.comb += [
             free.eq(~self.write_data.valid | self.write_data.ready),

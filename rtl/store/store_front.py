@@ -79,30 +79,43 @@ class StoreFront(wiring.Component):
         })
         # Configuration; counts are 1 after reset, so that a command before its settings ends soon.
         self.chunk_bytes = Signal(16, init=1)
-        self.chunks, self.one_chunk = Signal(12, init=1), Signal(init=1)
-        self.chunk_step, self.row_step = Signal(20), Signal(20)
-        self.target_chunk_step, self.target_row_step = Signal(32), Signal(32)
+        self.chunks = Signal(12, init=1)
+        self.one_chunk = Signal(init=1)
+        self.chunk_step = Signal(20)
+        self.row_step = Signal(20)
+        self.target_chunk_step = Signal(32)
+        self.target_row_step = Signal(32)
         # The command under way, and where it stands.
         self.running = Signal()
-        self.to_memory, self.layout = Signal(), Signal()
+        self.to_memory = Signal()
+        self.layout = Signal()
         self.signals = Signal(StructLayout({"res_free": 1, "out_free": 1, "act_ready": 1}))
-        self.row_source, self.run_source = Signal(20), Signal(20)
-        self.row_target, self.run_target = Signal(32), Signal(32)
-        self.first_x, self.x, self.y = Signal(2), Signal(2), Signal(2)
+        self.row_source = Signal(20)
+        self.run_source = Signal(20)
+        self.row_target = Signal(32)
+        self.run_target = Signal(32)
+        self.first_x = Signal(2)
+        self.x = Signal(2)
+        self.y = Signal(2)
         self.rows = TurnCounter("rows", 10, last="on_last_row")
         self.row_runs = TurnCounter("runs_left", 12, last="on_last_run")
         # A command that is to be followed by nothing until all is settled.
-        self.acknowledges, self.records = Signal(), Signal()
+        self.acknowledges = Signal()
+        self.records = Signal()
         # A run, its size not yet summed up; ``reach`` is bytes beyond the first word's first lane.
         self.sized = Signal()
         self.reach = Signal(range(2 * bus_bytes))
         self.lane = Signal(range(bus_bytes))
-        self.source, self.target = Signal(20), Signal(32)
+        self.source = Signal(20)
+        self.target = Signal(32)
         self.is_end = Signal()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        leaves, step, free, waits = Signal(), Signal(), Signal(), Signal()
+        leaves = Signal()
+        step = Signal()
+        free = Signal()
+        waits = Signal()
         m.d.comb += [
             leaves.eq(self.sized & self.runs.ready),
             step.eq(self.running & (~self.sized | leaves)),
@@ -142,7 +155,8 @@ class StoreFront(wiring.Component):
     def _step(self, m: Module, step: Value) -> None:
         """Hand one run over, and move on to the next of the row, or to the next row."""
         is_blocked = self.layout == BLOCKED if self.blocked else Const(0)
-        next_row_source, next_row_target = Signal(20), Signal(32)
+        next_row_source = Signal(20)
+        next_row_target = Signal(32)
         lane = self.run_target[:exact_log2(self.bus_bytes)]
         if self.chaining:
             lane = Mux(self.to_memory, lane, 0)
@@ -197,7 +211,9 @@ class StoreFront(wiring.Component):
         is_memory = is_command(command, "sta", "memory") if self.chaining else Const(1)
         is_blocked = is_command(command, "sta", "blocked") if self.blocked else Const(0)
         is_status = is_command(command, "sta", "status")
-        starts, moves, waits = Signal(), Signal(), Signal()
+        starts = Signal()
+        moves = Signal()
+        waits = Signal()
         m.d.comb += [
             moves.eq(is_command(command, "sta", *(MOVES if self.chaining else MOVES[:1]))),
             waits.eq(moves & command.flags[WAITS]),

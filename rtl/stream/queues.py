@@ -56,7 +56,8 @@ class _CountedFIFO(Elaboratable, FIFOInterface):
         m.submodules.storage = storage = Memory(shape=self.width, depth=self.depth, init=[])
         w_port = storage.write_port()
         r_port = storage.read_port(domain="comb")
-        produce, consume = Signal(range(self.depth)), Signal(range(self.depth))
+        produce = Signal(range(self.depth))
+        consume = Signal(range(self.depth))
         has_room = Signal(init=1)
         has_entry = Signal()
         writes, reads = self.w_en & has_room, self.r_en & has_entry

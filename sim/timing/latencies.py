@@ -14,7 +14,7 @@ QUEUE_LATENCY = 2
 """rtl.stream.commands.CommandQueue.LATENCY."""
 
 RING_SUMS = 16
-"""rtl.array.lane.DEPTH: sums that a lane keeps; over `tiles` it is how many tile groups wait for post-processing."""
+"""rtl.array.sequencer.slots.DEPTH: sums that a lane keeps; over `tiles`, tile groups that wait for post-processing."""
 
 MAC_LATENCY = {"winograd": 14, "plain": 12, "inner": 13, "winograd_inner": 16}
 """By array, rtl.array.mac.MacUnit.latency_of: with fetch_slots, from a group's last slot to sums_available."""

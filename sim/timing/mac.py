@@ -15,7 +15,7 @@ _EVENTS = ("tile_slots", "activation_read", "weight_read")
 
 
 class MacTiming:
-    """Processes of the array (rtl/array/sequencer.py, rtl/array/mac.py)."""
+    """Processes of the array (rtl/array/sequencer, rtl/array/mac.py)."""
 
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
@@ -42,7 +42,7 @@ class MacTiming:
                 self._show(IDLE)
                 continue
             work = self._work(taken)
-            # rtl.array.sequencer.Sequencer: tiles + 2 cycles from taking a command to its first slot in an idle array.
+            # rtl.array.sequencer.sequencer: tiles + 2 cycles from taking a command to its first slot in an idle array.
             listed = shared.now + min(shared.machine.tiles, work.tiles) + 2
             yield shared.now + 1
             self._show("mac_wait_activations")

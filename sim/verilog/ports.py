@@ -14,6 +14,8 @@ from tilewright.sim.verilog.plain_names import plain_names
 __all__ = ["Port", "packaged", "ports_of"]
 
 # Wires that only repeat others go, and so do bits of sums that nobody reads. The simulators do without these passes.
+# Registers get enables and resets in place of selections without a name, but where Verilator 5.006 would see loops in
+# vectors: it does not tell their bits apart.
 _SCRIPT = """\
 read_rtlil <<rtlil
 {rtlil}
@@ -21,6 +23,7 @@ rtlil
 proc -norom
 opt_clean -purge
 opt_expr -fine
+opt_dff -simple-dffe * coprocessor_weight_transform %d coprocessor_window_steps %d
 opt_merge
 wreduce
 opt_expr

@@ -15,8 +15,8 @@ _QUANTISERS = {"aimet_onnx", "brevitas", "esp_ppq", "modelopt", "neural_compress
 FLOORS = (
     "isa", "isa/coded", "isa/dram", "isa/integers", "isa/registers", "isa/rows", "isa/words", "isa/semantics", "models",
     "tools",
-    "rtl/stream", "rtl/arithmetic", "rtl/bus", "rtl/buffers", "rtl/array", "rtl/load", "rtl/store", "rtl/post",
-    "rtl/port", "rtl",
+    "rtl/stream", "rtl/arithmetic", "rtl/bus", "rtl/buffers", "rtl/array/sequencer", "rtl/array", "rtl/load",
+    "rtl/store", "rtl/post", "rtl/port", "rtl",
     "compiler/errors", "compiler/kernels/language", "compiler/kernels/operators",
     "compiler/kernels/levels", "compiler/kernels",
     "compiler/network", "compiler/network/factors", "compiler/network/parts", "compiler/network/rows",

@@ -19,7 +19,8 @@ from tilewright.hardware.gates.netlist import Netlist, read_netlist
 from tilewright.hardware.gates.power import energy_of
 from tilewright.hardware.gates.stimulus import UNKNOWN
 from tilewright.rtl.arithmetic.winograd import InputTransform, WeightTransform
-from tilewright.rtl.array.lane import Lane, Slot
+from tilewright.rtl.array.lane import Lane
+from tilewright.rtl.array.sequencer.slots import Slot
 from tilewright.sim.verilog.elaborate import verilog
 from tilewright.tools.debian import debian_data
 

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Component, In, Out
 from tilewright.rtl.arithmetic.winograd import VALUE, InputTransform, WeightTransform
 from tilewright.rtl.array.inner_lane import CHANNELS, InnerLane, RunXiLane
 from tilewright.rtl.array.inner_sums import RunSumsOut, TileSumsOut
-from tilewright.rtl.array.lane import DEPTH, PairSlot, Slot
+from tilewright.rtl.array.sequencer.slots import DEPTH, PairSlot, Slot
 from tilewright.rtl.array.winograd_inner_lane import TileXiLane, WinogradInnerLane
 from tilewright.rtl.stream.stages import flow
 

@@ -10,7 +10,8 @@ from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
-from tilewright.rtl.array.lane import DEPTH, SUM, Slot
+from tilewright.rtl.array.lane import SUM
+from tilewright.rtl.array.sequencer.slots import DEPTH, Slot
 from tilewright.rtl.stream.stages import flow
 
 VALUES = 16

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from tests.support.streams import simulate
-from tilewright.rtl.array.lane import DEPTH, Lane
+from tilewright.rtl.array.lane import Lane
+from tilewright.rtl.array.sequencer.slots import DEPTH
 
 
 def slot(**fields):

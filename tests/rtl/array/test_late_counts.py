@@ -9,9 +9,9 @@ from amaranth.lib.wiring import Component, In, Out
 
 from tests.support.streams import simulate
 from tilewright.isa.machine import Machine
-from tilewright.rtl.array.lane import DEPTH
-from tilewright.rtl.array.sequencer import Sequencer
-from tilewright.rtl.array.sequencer_state import PlaneTurns, drained_sums
+from tilewright.rtl.array.sequencer.plane_turns import PlaneTurns
+from tilewright.rtl.array.sequencer.room_for_sums import MOST_UNDER_WAY, drained_sums, no_room
+from tilewright.rtl.array.sequencer.slots import DEPTH
 
 SMALL = {"activation_bytes": 1 << 20, "weight_bytes": 1 << 16}
 MACHINES = {
@@ -22,7 +22,7 @@ MACHINES = {
 
 
 class Counts(Component):
-    """The two counts of a `Sequencer`, by themselves."""
+    """The two counts of `room_for_sums`, by themselves."""
 
     take: In(1)
     sums_done: In(1)
@@ -32,18 +32,15 @@ class Counts(Component):
     drain_steady: In(1)
     drained: Out(1)
 
-    MOST_UNDER_WAY = Sequencer.MOST_UNDER_WAY
-
     def __init__(self, machine):
         self.machine = machine
-        self._planes = PlaneTurns(machine)
         super().__init__()
 
     def elaborate(self, platform):
         m = Module()
         step, run = SimpleNamespace(go=self.take, finishes=Const(1), slot=Const(0)), SimpleNamespace(hold=Const(0))
         m.d.comb += [
-            self.full.eq(Sequencer._full(self, m, step, run)),
+            self.full.eq(no_room(m, self.machine, step, run, PlaneTurns(self.machine), self.sums_done)),
             self.drained.eq(drained_sums(m, self.machine, self.begins, self.drain_begins, self.drain_steady)),
         ]
         return m
@@ -53,7 +50,7 @@ class Counts(Component):
 def test_room_is_that_of_all_takes_before_the_cycle(machine):
     dut, rng = Counts(machine), random.Random(3)
     groups = DEPTH // machine.tiles
-    most = groups + (Sequencer.MOST_UNDER_WAY if machine.takes_whole_tiles else 0)
+    most = groups + (MOST_UNDER_WAY if machine.takes_whole_tiles else 0)
     seen = set()
 
     async def bench(ctx):

@@ -11,9 +11,10 @@ from tests.support.streams import put, simulate
 from tilewright.isa.assembler import pack
 from tilewright.isa.encoding import KNOWN
 from tilewright.isa.machine import ARRAYS, Machine, lanes_of_a_fetch
-from tilewright.rtl.array.lane import DEPTH
 from tilewright.rtl.array.mac import MacUnit
-from tilewright.rtl.array.sequencer import Sequencer
+from tilewright.rtl.array.sequencer.room_for_sums import MOST_UNDER_WAY
+from tilewright.rtl.array.sequencer.sequencer import Sequencer
+from tilewright.rtl.array.sequencer.slots import DEPTH
 from tilewright.rtl.post.post import PostUnit
 
 SHAPES = [  # lanes, clusters, tiles, post_lanes, bus_bytes
@@ -311,7 +312,7 @@ def test_sums_are_read_before_others_lie_in_their_place(array, tiles):
                 assert before.read <= behind.written, (fetch, count, begins, steps)
             for now in courses:
                 under_way = sum(each.issued <= now.issued < each.done for each in courses)
-                assert under_way <= ring + Sequencer.MOST_UNDER_WAY
+                assert under_way <= ring + MOST_UNDER_WAY
 
 
 def courses_of(chosen, sizes, begins, steps):

@@ -12,8 +12,8 @@ from tests.support.streams import put, simulate
 from tilewright.isa.assembler import pack
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.machine import Machine
-from tilewright.rtl.array.lane import DEPTH, WordSlot
-from tilewright.rtl.array.sequencer import MacState, Sequencer
+from tilewright.rtl.array.sequencer.sequencer import MacState, Sequencer
+from tilewright.rtl.array.sequencer.slots import DEPTH, WordSlot
 from tilewright.rtl.stream.commands import flag
 
 SMALL = {"activation_bytes": 1 << 20, "weight_bytes": 1 << 16}

@@ -12,7 +12,7 @@ from amaranth.sim import Simulator
 from tests.support.streams import simulate
 from tilewright.isa.counters import COUNTERS, CYCLES_HIGH_WORD, FAULT_ADDRESS_WORD, FAULT_WORD, RECORD_WORDS
 from tilewright.isa.machine import PRESETS, Machine
-from tilewright.rtl.array.sequencer import MacState
+from tilewright.rtl.array.sequencer.sequencer import MacState
 from tilewright.rtl.port.performance_counters import BUSY, EVENTS, INTERVAL, STATES, Counters, event_steps
 from tilewright.rtl.store.status_record import StatusRecord
 

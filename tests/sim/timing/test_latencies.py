@@ -4,9 +4,9 @@
 import pytest
 
 from tilewright.isa.machine import ARRAYS, PRESETS, Machine
-from tilewright.rtl.array.lane import DEPTH
 from tilewright.rtl.array.mac import MacUnit
-from tilewright.rtl.array.sequencer import Sequencer
+from tilewright.rtl.array.sequencer.sequencer import Sequencer
+from tilewright.rtl.array.sequencer.slots import DEPTH
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 from tilewright.rtl.bus.axi import AxiReader
 from tilewright.rtl.load.load import LoadUnit

@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 
 import pytest
 from amaranth import Module
@@ -9,7 +10,8 @@ from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tests.support.bench import BenchFailedError, run_bench
-from tilewright.sim.verilog.elaborate import ElaborationError, verilog
+from tilewright.isa.machine import preset
+from tilewright.sim.verilog.elaborate import ElaborationError, coprocessor_verilog, verilog
 from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import ToolMissingError, cache_folder, verilator_environment, yosys_executable
 
@@ -150,3 +152,9 @@ def test_bench_runs_and_names_the_failing_test():
     run_bench(Translate(), module=module, toplevel="translate", environment={"TRANSLATE_EXPECTED": 0x5A})
     with pytest.raises(BenchFailedError, match=rf"^{module}: looks_up_the_table failed: .*90"):
         run_bench(Translate(), module=module, toplevel="translate", environment={"TRANSLATE_EXPECTED": 1})
+
+
+def test_every_signal_of_the_coprocessor_has_the_name_of_its_source():
+    # Of `a, b = Signal(), Signal()` Amaranth sees no names, and calls them all "$signal".
+    machine = replace(preset("nano"), row_unit=True, wide_words=True, coded_weights=True, erasure=2)
+    assert "$signal" not in coprocessor_verilog(machine, "axi4lite")

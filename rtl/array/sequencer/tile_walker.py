@@ -139,8 +139,10 @@ class TileWalker(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        tile, group = Signal(TileLocation), Signal(TileGroup)  # now listed; complete with this tile
-        advance, complete = Signal(), Signal()
+        tile = Signal(TileLocation)  # now listed
+        group = Signal(TileGroup)    # complete with this tile
+        advance = Signal()
+        complete = Signal()
         slot = Signal(2)
         ends_lanes, ends_command = self._walk(m, tile, advance, slot)
         m.d.comb += [
@@ -217,8 +219,11 @@ class TileWalker(Component):
         m.submodules.tiles = tiles = Memory(shape=TileLocation, depth=RING, init=[])
         m.submodules.groups = groups = Memory(shape=TileGroup, depth=rings, init=[])
         writing, loading, current = (Signal(range(rings), name=name) for name in ("writing", "loading", "current"))
-        kept, waiting = Signal(range(rings + 1)), Signal(range(rings + 1))  # waiting: not yet in the register
-        push, load, drop = Signal(), Signal(), Signal()
+        kept = Signal(range(rings + 1))
+        waiting = Signal(range(rings + 1))  # not yet in the register
+        push = Signal()
+        load = Signal()
+        drop = Signal()
         m.d.comb += [
             advance.eq(self.busy & (kept != rings)),
             push.eq(advance & complete),
