@@ -144,7 +144,7 @@ def _compile(folder: Path, toplevel: str, *, waves: bool) -> None:
         if not waves and (library := _library()):
             # The runner calls make without arguments of ours. The model's makefile then compiles no object of the
             # library, and links these.
-            patch.setenv("MAKEFLAGS", "VM_GLOBAL_FAST=")
+            patch.setenv("MAKEFLAGS", f"{os.environ['MAKEFLAGS']} VM_GLOBAL_FAST=")
             patch.setenv("LOADLIBES", " ".join(map(str, library)))
         try:
             get_runner("verilator").build(
