@@ -65,10 +65,14 @@ class RereadLevels(Pass):
 
 
 def _joined(graph: Graph, alike: dict[str, str], own: dict[str, _Parameters]) -> Graph:
-    """Return the graph in which what is joined was written with the quantisation with which the whole is read."""
+    """Return the graph in which what is joined was written with one quantisation, that with which the whole is read."""
     for node in graph.nodes:
-        whole = own.get(alike.get(node.output, node.output)) if isinstance(node.operator, OnnxConcat) else None
-        odd = [name for name in node.inputs if whole is not None and own.get(alike.get(name, name), whole) != whole]
+        if not isinstance(node.operator, OnnxConcat):
+            continue
+        known = {name: own[alike.get(name, name)] for name in node.inputs if alike.get(name, name) in own}
+        # Levels that are read as whole numbers have no quantisation of their own.
+        whole = own.get(alike.get(node.output, node.output), next(iter(known.values()), None))
+        odd = [name for name, each in known.items() if each != whole]
         if not odd:
             continue
         names = {name: f"{name}:joined in {node.output}" for name in odd}
