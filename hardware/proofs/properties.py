@@ -354,4 +354,29 @@ PROPERTIES = (
         bound=14,
         pipeline=True,
     ),
+    Property(
+        name="integer_requantise",
+        claim="With `integer_requantise`, sums become levels in whole numbers as sources define it, for all sums, "
+              "biases, multipliers, shifts, zero points and bounds: by floor((sum * multiplier + addend) / 2^shift) "
+              "with multipliers of 18 bits, or by multipliers of 31, rounded once, halves up, or twice as gemmlowp "
+              "does. Each multiplier is assumed to multiply: the proof shows that its factors are parts of the sum and "
+              "of the multiplier, and that the four products, which are arbitrary, are summed in the right places.",
+        source="integer_requantise.sv",
+        design=ProvedDesign(_REQUANTISE, "Requantise", (1,), (("integers", True),)),
+        exposed=("factor_5", "product_9", "*_product.product", "*_product.b"),
+        mutants=(
+            Mutant("a nudge where there is no second rounding", _REQUANTISE,
+                   "self.twice & pipe.places[SHIFT_BITS - 1]", "self.twice"),
+            Mutant("a shifted quotient goes up by the bit below it", _REQUANTISE,
+                   "Mux(self.long, moved[0], pipe.negative)", "moved[0]"),
+            Mutant("one less where the sum is not negative", _REQUANTISE,
+                   "(negative & ~twice).replicate", "(~twice).replicate"),
+            Mutant("a large quotient is none", _REQUANTISE, "~great.replicate(BYTE), great)",
+                   "~great.replicate(BYTE), Const(0, 1))"),
+            Mutant("a long multiplier without its top bit", _REQUANTISE, "pipe.addend[-2:], 1)",
+                   "pipe.addend[-2:], Const(0, 1))"),
+        ),
+        bound=14,
+        pipeline=True,
+    ),
 )

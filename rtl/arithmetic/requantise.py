@@ -144,8 +144,8 @@ class Requantise(Component):
         a multiplier and ``shift`` its shift, and of ``addend`` the lowest four bits and the two highest are those of
         the multiplier from bit 24 on.
     shifts, long, twice : In
-        With ``integers``: the shift of those sums that are not long, and which kind they are; these are the same while
-        any is on its way.
+        With ``integers``: the shift of those sums that are not long, and which kind they are, ``twice`` only with
+        ``long``; these are the same while any is on its way.
     o : flow
         ``value``, ``meta``.
     total : Out
