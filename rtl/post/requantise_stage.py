@@ -113,7 +113,7 @@ def _by_shift(m: Module, unit: Requantise, channel: View, clamp: View, arrived: 
     m.d.comb += [
         unit.shifts.eq(clamp.integer_shift),
         unit.long.eq(clamp.integer_long),
-        unit.twice.eq(clamp.integer_twice),
+        unit.twice.eq(clamp.integer_long & clamp.integer_twice),
         unit.i.payload.integer.eq(integer),
         unit.i.payload.addend.eq(addend),
     ]

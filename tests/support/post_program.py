@@ -314,8 +314,10 @@ class Program:
         return layer
 
     def set_clamp(self, clamp, shift=None, rounding=None):
+        """Add the command; rounding twice means nothing where a multiplier is none of the long ones."""
         self.commands.append(encode("act", "set_clamp", **clamp, integer=shift is not None, integer_shift=shift or 0,
-                                    integer_long=rounding is not None, integer_twice=rounding or 0))
+                                    integer_long=rounding is not None,
+                                    integer_twice=int(shift is not None) if rounding is None else rounding))
 
     def set_output(self, layer):
         self.commands.append(encode("act", "set_output", width=layer.width, pixel_step=layer.pixel_step,
