@@ -48,6 +48,8 @@ CASES: Sequence[Case] = (
     *same("LookUp", ("q", "table")), *same("PairLookUp", ("q", "q", "pairs"), "int8"),
     *same("WordLookUp", ("q", "words"), "int8"),
     *same("SoftmaxOfLevels LogSoftmaxOfLevels", ("q",), scale_value=0.06, axis=1),
+    *same("SoftmaxInIntegers", ("q",), "int8", axis=1,
+          terms=[int(value) for value in np.floor((2**31 - 1) * np.exp(-0.05 * np.arange(256)))]),
     *same("ResponseOfLevels", ("q",), "int8", scale_value=0.5, zero_point_value=3, y_scale=0.4, y_zero_point=3, size=3),
     *same("NormalisationOfLevels", ("q",), "int8", scale_value=0.05, y_scale=0.03, y_zero_point=-3, low=-3,
           kind="InstanceNormalization", gains=[1.0, 0.5, 1.5, -1.0], shifts=[0.0, 0.25, -0.5, 0.1]),
