@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from tilewright.compiler.network.layer_uses import NO_WORDS
 from tilewright.compiler.network.layers import AnyLayer, Layer, MatrixFactor, Network, Place, TensorInfo
 from tilewright.compiler.network.layout import layout_of
-from tilewright.compiler.network.memory_map import root_of
+from tilewright.compiler.network.memory_map import root_of, tensor_bytes
 
 __all__ = ["with_needed_pixels"]
 
@@ -66,20 +66,21 @@ def _without(touched: set[str], network: Network) -> Network:
 
 
 class _Reads:
-    """Elements that are read of each tensor that lies in no other."""
+    """Bytes that are read of each tensor that lies in no other."""
 
     def __init__(self, tensors: Mapping[str, TensorInfo]) -> None:
         self.tensors = tensors
         self.masks: dict[str, np.ndarray] = {}
 
     def of(self, info: TensorInfo) -> np.ndarray:
-        """Return those of a tensor, to be read or set: (images, rows of each, pixels, channels)."""
-        root, layout = root_of(info), layout_of(info)
+        """Return those of a tensor, to be read or set: (images, rows of each, pixels, bytes of all channels)."""
+        root, layout, size = root_of(info), layout_of(info), np.dtype(info.dtype).itemsize
         if root not in self.masks:
-            self.masks[root] = np.zeros(layout_of(self.tensors[root]).span, np.bool_)
+            self.masks[root] = np.zeros(tensor_bytes(self.tensors[root]), np.bool_)
         channels, height, width = layout.shape
-        return as_strided(self.masks[root][_first(info):], (layout.images, height // layout.images, width, channels),
-                          (layout.image_step, layout.row_step, layout.pixel_step, 1))
+        return as_strided(self.masks[root][_first(info):],
+                          (layout.images, height // layout.images, width, channels * size),
+                          (layout.image_step * size, layout.row_step * size, layout.pixel_step * size, 1))
 
 
 def _first(info: TensorInfo) -> int:

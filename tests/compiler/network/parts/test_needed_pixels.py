@@ -6,8 +6,8 @@ import pytest
 from tests.support.execute import execute
 from tests.support.onnx_models import ModelBuilder
 from tilewright.compiler.compile import compile_layers
-from tilewright.compiler.network.layers import Layer
-from tilewright.compiler.network.parts.needed_pixels import with_needed_pixels
+from tilewright.compiler.network.layers import Layer, Place, TensorInfo
+from tilewright.compiler.network.parts.needed_pixels import _Reads, with_needed_pixels
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.isa.machine import PRESETS
@@ -62,3 +62,17 @@ def test_what_is_read_whole_stays_whole():
     assert widths(with_needed_pixels(network)) == [TOKENS, 1]
     whole = of_tokens(range(TOKENS))
     assert with_needed_pixels(whole) is whole
+
+
+def test_reads_of_whole_sums_are_counted_in_bytes_and_stay_within_them():
+    sums = TensorInfo(name="sums", shape=(3, 1, 5), scale=1.0, zero_point=0, dtype="float32")
+    parts = TensorInfo(name="sums bytes", shape=(12, 1, 5), scale=1.0, zero_point=0,
+                       place=Place(parent="sums", offset=0, row_step=60, pixel_step=12))
+    reads = _Reads({each.name: each for each in (sums, parts)})
+    for info in (sums, parts):
+        view = reads.of(info)
+        assert view.shape == (1, 1, 5, 12)
+        assert view[0, 0, -1, -1:].__array_interface__["data"][0] - reads.masks["sums"].ctypes.data == 59
+    assert reads.masks["sums"].size == 60
+    reads.of(sums)[...] = True
+    assert reads.of(parts).all()
