@@ -7,6 +7,6 @@ from tests.cocotb.stop.__main__ import run_campaign
 from tilewright.isa.command_port import PORTS
 
 
-@pytest.mark.parametrize("port", PORTS)
+@pytest.mark.parametrize("port", [PORTS[0], *(pytest.param(port, marks=pytest.mark.slow) for port in PORTS[1:])])
 def test_hostile_programs_are_stopped_within_the_bound(port):
     assert len(run_campaign(port, hostile=6, stops=4, seed=1)) == 10
