@@ -133,7 +133,7 @@ def fully_connected(builder: GraphBuilder, operator: TfliteOperator) -> None:
         raise operator.refusal(f"its output has the shape {list(y.shape)}", "convert the model again")
     name = in_file_layout(builder, operator.inputs[0])
     if x.shape != (rows, weights.shape[1]):
-        shape = builder.constant(np.array([rows, weights.shape[1]], np.int64), f"{y.name}:rows")
+        shape = builder.constant(np.array([rows, weights.shape[1]], np.int64), f"{y.name}:as a matrix")
         name = builder.node("Reshape", [name, shape], like=y.name)
     levels = None
     if (long := _long_product(builder, operator, weights, dense=True)) is not None:

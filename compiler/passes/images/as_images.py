@@ -137,7 +137,7 @@ def _rewritten(state: ImageState, node: Node, wanted: dict[str, Form]) -> bool:
             return False
         if forms[0] == ROWS and ROWS.suits(shape) and before[-1] == shape[-1]:
             # The same rows, counted otherwise.
-            image = state.integers(node.output, "shape", ROWS.shape(shape))
+            image = state.integers(node.output + ROWS.suffix, "shape", ROWS.shape(shape))
             state.add(node, OnnxReshape(), (state.image(node.inputs[0], ROWS), image), ROWS)
         else:
             state.reshaped(node, shape)
