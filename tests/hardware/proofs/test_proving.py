@@ -12,14 +12,14 @@ QUEUE = next(each for each in PROPERTIES if each.name == "command_queue")
 
 
 COLLISIONS = next(each for each in PROPERTIES if each.name == "collisions")
-SLOW = {"erasure", "recovery", "xif_adapter"}
-"""Take most of a minute each; `make prove` and the slow tests have them."""
+SLOW = {"erasure", "integer_requantise", "recovery", "xif_adapter"}
+"""Take a minute or two each; `make prove` and the slow tests have them."""
 
 
 @pytest.mark.parametrize("wanted", [pytest.param(each, id=each.name, marks=[pytest.mark.slow] * (each.name in SLOW))
                                     for each in PROPERTIES])
 def test_properties_are_proved_and_their_mutants_refuted(wanted: Property) -> None:
-    row = prove(wanted, seconds=120)
+    row = prove(wanted, seconds=240)
     assert not row.failure
     assert row.covers
     assert row.mutants == tuple(mutant.name for mutant in wanted.mutants)
