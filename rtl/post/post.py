@@ -53,7 +53,7 @@ __all__ = ["PostUnit"]
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What is written next: data and slot, and a cycle ahead that it comes, and that it is written.
+    """Results to be written next: their data and slot, and, a cycle ahead, that they come and that they are written.
 
     ``added`` is the residual add, on machines that have it.
     """

@@ -65,7 +65,7 @@ def halves_of_squares() -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, slots=True)
 class _LineNumbers:
-    """What is known before: rows and their length, the mean's factor, and of each channel mantissas and shifts."""
+    """Constants of a call: rows and their length, the mean's factor, and mantissas and shifts of each channel."""
 
     rows: int
     length: int

@@ -17,7 +17,7 @@ Put = Callable[..., Any]
 _ONE, _NUDGE = 1 << 31, 1 << 30
 _BITS = (16, 8, 4, 2, 1)
 _SHIFT, _SMALLER = 35, 12
-"""What a quotient is shifted by, less the zeros above the sum; and bits that a term has less in the sum."""
+"""Shift of a quotient, from which the zeros above the sum are taken; and bits that a term has less in the sum."""
 
 NEWTON_START, NEWTON_SLOPE = 1515870810, 1010580540
 """48 / 17 and 32 / 17 with two bits before the point: where Newton's steps begin."""

@@ -139,7 +139,7 @@ class _ProductImages:
 
     @property
     def _zero(self) -> int:
-        """What the input's values are more than what counts; planes of words are less than words by a constant."""
+        """Zero point of the stored input; planes of words are stored less a constant, so theirs is smaller by that."""
         return self.product.pad_value - (LOWER_OFFSET if self.product.words.inputs > 1 else 0)
 
     def _weights(self) -> str:

@@ -1,4 +1,4 @@
-"""What one program leaves behind, the next one cannot read: after an abort that erases, every way out gives zeros.
+"""Programs of two tenants: after an abort that erases, every way out gives the second one zeros.
 
 Run by tests/cocotb/stop/test_tenants.py, which sets ``PORT``, ``ERASES`` and ``COPROCESSOR_MACHINE``. Without erasure
 every one of the same programs does read what was left, which shows that it tries.

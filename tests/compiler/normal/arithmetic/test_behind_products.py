@@ -1,4 +1,4 @@
-"""What is added to a convolution of levels is its bias, and what it is multiplied by is in its weights' scales."""
+"""Constants behind a convolution of levels: addends join its bias, factors the scales of its weights."""
 
 import numpy as np
 import pytest
