@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tilewright.runtime.compare.other_references import ReferenceComparison
     from tilewright.runtime.oracle.plain_sessions import PlainName
 
-__all__ = ["ReferenceName", "compare", "register"]
+__all__ = ["ReferenceName", "arithmetic_advice", "compare", "register"]
 
 
 class ReferenceName(StrEnum):
@@ -76,7 +76,7 @@ def compare(model: Model, memory: MemoryText = None, engine: EngineName = Engine
     if reference is not ReferenceName.integer:
         beside = compare_reference(source, cast("PlainName | TfliteName", reference.value), files.input_file,
                                    steps=Steps())
-        print_reference(beside, console())
+        print_reference(beside, console(), arithmetic_advice(reference, arithmetic))
         _write(beside, files, f"{beside.model} beside {beside.engine}, {reference}")
         return
     comparison = compare_layers(source, design.machine, values, files.input_file, memory=design.memory, steps=Steps())
@@ -85,6 +85,14 @@ def compare(model: Model, memory: MemoryText = None, engine: EngineName = Engine
     _write(comparison, files, title)
     if not comparison.matches:
         raise typer.Exit(FAILED)
+
+
+def arithmetic_advice(reference: ReferenceName, arithmetic: TfliteEngine | None) -> str:
+    """Return how to compute a .tflite file in the arithmetic of ``reference``, if ours is another one's."""
+    ours = "litert" if arithmetic is None else arithmetic.value
+    if reference.value not in {engine.value for engine in TfliteEngine} or reference.value == ours:
+        return ""
+    return f"Our values are in the arithmetic of {ours}; for those of {reference}, add --arithmetic {reference}"
 
 
 def _write(comparison: "LayerComparison | ReferenceComparison", files: PageFileOptions, title: str) -> None:

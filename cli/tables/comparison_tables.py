@@ -54,13 +54,15 @@ def comparison_table(comparison: LayerComparison) -> Table:
     return table
 
 
-def print_reference(comparison: ReferenceComparison, out: Console) -> None:
-    """Print the integer reference beside another one: the outputs, then the layers in numbers."""
+def print_reference(comparison: ReferenceComparison, out: Console, advice: str = "") -> None:
+    """Print the integer reference beside another one: the outputs, the layers in numbers, and advice if they differ."""
     out.print(reference_table(comparison))
     lines = [f"{comparison.engine} {comparison.version}: {comparison.settings}", f"input: {comparison.origin}",
              f"tensors of layers: {_counts(comparison)}",
              str(comparison.start or f"no tensor that {comparison.engine} shows is off"),
              "For information: what must be equal is --reference integer (docs/exactness.md)"]
+    if advice and comparison.start is not None:
+        lines.append(advice)
     for line in lines:
         out.print(plain(line), highlight=False, soft_wrap=True)
 
