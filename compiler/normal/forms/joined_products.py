@@ -1,9 +1,10 @@
 """Products of one tensor whose results only stand side by side are one: tools that split a layer write this."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
@@ -25,6 +26,8 @@ __all__ = ["JOINED"]
 
 _Constant = np.ndarray | ConstantLevels
 
+_LARGEST_BYTE = 255
+
 
 @dataclass(frozen=True, slots=True)
 class _Step:
@@ -42,8 +45,8 @@ class _Step:
     def kind(self) -> Hashable:
         """The steps that neighbours which can be one have in common."""
         joined = {place for place, _, _ in self.held}
-        forms = tuple((place, _array(each).dtype.str, np.delete(_array(each).shape, axis).tobytes(), axis,
-                       isinstance(each, ConstantLevels)) for place, each, axis in self.held)
+        forms = tuple((place, _type(each), np.delete(_array(each).shape, axis).tobytes(), axis)
+                      for place, each, axis in self.held)
         same = tuple(_bytes(each) for place, each in enumerate(self.node.inputs) if place not in {self.data, *joined})
         attributes = tuple(sorted((name, str(each.value)) for name, each in self.node.attributes.items()))
         return self.node.op_type, attributes, self.data, forms, same
@@ -51,6 +54,12 @@ class _Step:
 
 def _array(held: _Constant) -> np.ndarray:
     return held.levels if isinstance(held, ConstantLevels) else held
+
+
+def _type(held: _Constant) -> str:
+    """Return what constants of products have in common that can be one: of levels, how many bytes each has."""
+    array = _array(held)
+    return f"levels of {array.itemsize}" if isinstance(held, ConstantLevels) else array.dtype.str
 
 
 def _bytes(value: ir.Value | None) -> Hashable:
@@ -67,7 +76,8 @@ def _joined(edit: Edit, concat: ir.Node) -> bool:
     parts = [_steps(edit, concat, value) for value in concat.inputs]
     kinds: list[Hashable] = [(id(steps[0].node.inputs[0]), *(each.kind for each in steps)) if steps else place
                              for place, steps in enumerate(parts)]
-    runs = [[place for place, _ in run] for _, run in groupby(enumerate(kinds), lambda each: each[1])]
+    runs = [each for _, run in groupby(enumerate(kinds), lambda each: each[1])
+            for each in _possible([place for place, _ in run], parts)]
     if len(runs) == len(parts):
         return False
     inputs = [_one(edit, concat, [parts[place] for place in run]) if len(run) > 1 else concat.inputs[run[0]]
@@ -78,6 +88,14 @@ def _joined(edit: Edit, concat: ir.Node) -> bool:
     new.type, new.shape = concat.outputs[0].type, concat.outputs[0].shape
     edit.replace(concat, new)
     return True
+
+
+def _possible(run: list[int], parts: Sequence[Sequence[_Step]]) -> list[list[int]]:
+    """Return a run of neighbours as it is if their constants can stand side by side, and one by one if they cannot."""
+    alike = zip(*(parts[place] for place in run), strict=True)
+    fits = all(_side_by_side([each.held[index][1] for each in steps], axis) is not None
+               for steps in alike for index, (_, _, axis) in enumerate(steps[0].held))
+    return [run] if fits else [[place] for place in run]
 
 
 def _steps(edit: Edit, concat: ir.Node, value: ir.Value | None) -> list[_Step]:
@@ -154,26 +172,51 @@ def _one(edit: Edit, place: ir.Node, parts: Sequence[Sequence[_Step]]) -> ir.Val
         inputs = list(first.node.inputs)
         inputs[first.data] = value
         for index, (at, _, axis) in enumerate(first.held):
-            inputs[at] = _side_by_side(edit, place, [each.held[index][1] for each in alike], axis)
+            joined = _side_by_side([each.held[index][1] for each in alike], axis)
+            assert joined is not None
+            inputs[at] = _added(edit, place, joined, axis)
         attributes = {key: each.value for key, each in first.node.attributes.items()}
         value = edit.insert(place, first.node.op_type, inputs, attributes, like=name)
     return value
 
 
-def _side_by_side(edit: Edit, place: ir.Node, held: Sequence[_Constant], axis: int) -> ir.Value:
-    """Add constants of several products as one of all their outputs."""
-    arrays = [_array(each) for each in held]
+def _side_by_side(held: Sequence[_Constant], axis: int) -> _Constant | None:
+    """Return constants of several products as one of all their outputs; None of levels that no zero point holds."""
+    levels = [each for each in held if isinstance(each, ConstantLevels)]
+    if not levels:
+        return np.concatenate([_array(each) for each in held], axis)
+    difference = np.concatenate([each.difference for each in levels], axis)
+    scale = np.concatenate([np.broadcast_to(each.scale, each.levels.shape) for each in levels], axis)
+    for kind, zero in _zero_points(levels, difference):
+        bounds, moved = ml_dtypes.iinfo(kind), difference + zero
+        if bounds.min <= moved.min() and moved.max() <= bounds.max:
+            return ConstantLevels(moved.astype(kind), scale, np.asarray(zero))
+    return None
+
+
+def _zero_points(levels: Sequence[ConstantLevels], difference: np.ndarray) -> Iterator[tuple[np.dtype, int]]:
+    """Yield types and zero points that might hold levels: the parts' own, then that of the smallest uint8.
+
+    All outputs have the same one: ONNX Runtime's kernels know no other products.
+    """
+    for each in levels:
+        if np.ptp(each.zero) == 0:
+            yield each.levels.dtype, int(each.zero.flat[0])
+    if levels[0].levels.itemsize == 1:
+        yield np.dtype(np.uint8), min(max(-int(difference.min()), 0), _LARGEST_BYTE)
+
+
+def _added(edit: Edit, place: ir.Node, held: _Constant, axis: int) -> ir.Value:
+    """Add a constant before ``place``, and a DequantizeLinear of it if it is levels."""
     name = f"{place.outputs[0].name}:joined"
-    value = edit.constant(np.concatenate(arrays, axis), name)
-    found = [each.axis_of_parameters() for each in held if isinstance(each, ConstantLevels)]
-    if not found:
+    value = edit.constant(_array(held), name)
+    if not isinstance(held, ConstantLevels):
         return value
-    both = [(*each[:2], array.shape[axis]) for each, array in zip(found, arrays, strict=True) if each is not None]
-    scales = np.concatenate([np.broadcast_to(scale.ravel(), count) for scale, _, count in both])
-    zeros = np.concatenate([np.broadcast_to(zero.ravel(), count) for _, zero, count in both])
-    alike = len(np.unique(scales)) == len(np.unique(zeros)) == 1
-    given = [edit.constant(each[0] if alike else each, name) for each in (scales, zeros)]
-    return edit.insert(place, "DequantizeLinear", [value, *given], {} if alike else {"axis": axis}, like=name)
+    found = held.axis_of_parameters()
+    assert found is not None
+    given = [edit.constant(each, name) for each in found[:2]]
+    return edit.insert(place, "DequantizeLinear", [value, *given], {} if found[2] is None else {"axis": axis},
+                       like=name)
 
 
 JOINED = Rule("joined", "A Concat of outputs does not join Convs, Gemms or MatMuls of one tensor that differ in their "

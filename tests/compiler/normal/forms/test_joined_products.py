@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 
 from tests.compiler.normal.graphs import computed, model, node, operators, scalar, zero
 from tests.fuzz.twins.judge import judge
@@ -72,6 +73,34 @@ def test_neighbours_are_joined_and_the_rest_stays():
     made = normalise(proto).proto
     assert [len(each.input) for each in made.graph.node if each.op_type == "Concat"] == [4]
     np.testing.assert_array_equal(computed(made)[0], computed(proto)[0])
+
+
+def _split_bytes(zeros, lowest, highest):
+    """Return two convolutions of uint8 weights with these zero points, which hold levels of these bounds."""
+    proto = _split("Conv", (4, 4), (1, 4, 6, 6), 1)
+    arrays = {each.name: each for each in proto.graph.initializer}
+    for place, (zero_point, low, high) in enumerate(zip(zeros, lowest, highest, strict=True)):
+        weights = _RNG.integers(low, high + 1, (4, 4, 3, 3))
+        weights.flat[:2] = low, high
+        arrays[f"w{place}"].CopyFrom(numpy_helper.from_array(weights.astype(np.uint8), f"w{place}"))
+        proto.graph.initializer.append(numpy_helper.from_array(np.uint8(zero_point), f"z{place}"))
+        next(each for each in proto.graph.node if each.output[0] == f"wd{place}").input[2] = f"z{place}"
+    return proto
+
+
+@pytest.mark.parametrize(("zeros", "lowest", "highest", "joins"), [
+    ((100, 100), (0, 20), (255, 220), True),    # the second one's levels are int8 alone
+    ((90, 100), (0, 20), (255, 220), True),     # both are held with the first one's zero point
+    ((90, 100), (0, 0), (200, 255), True),      # with that of the second
+    ((100, 100), (0, 20), (200, 255), True),
+    ((60, 160), (0, 10), (255, 230), False),    # and with none
+])
+def test_products_are_one_where_one_zero_point_holds_the_weights_of_both(zeros, lowest, highest, joins):
+    proto = _split_bytes(zeros, lowest, highest)
+    made = normalise(proto)
+    assert (JOINED.name in made.counts) == joins
+    assert operators(made.proto).count("Conv") == (1 if joins else 2)
+    np.testing.assert_allclose(computed(made.proto)[0], computed(proto)[0], atol=.0501)  # sums of floats
 
 
 def test_a_twin_split_by_outputs_has_the_values_and_cycles_of_its_plain_model():
