@@ -91,8 +91,8 @@ def _wider(network: Network, index: int, unit: int) -> _Wider | None:
 
 def _depthwise(layer: Layer) -> bool:
     """Tell whether patches of four channels may come at once, but for the number of channels."""
-    return (_plain(layer) and layer.kernel == (3, 3) and layer.dilations == (1, 1) and layer.residual is None
-            and layer.rows is None and layer.groups == layer.in_shape[0] == layer.conv_shape[0] > 1)
+    return (_plain(layer) and 1 < max(layer.span) <= 3 and layer.residual is None and layer.rows is None
+            and layer.groups == layer.in_shape[0] == layer.conv_shape[0] > 1)
 
 
 def _plain(layer: Layer) -> bool:

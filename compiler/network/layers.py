@@ -286,6 +286,12 @@ class Layer:
         return tuple(parts)
 
     @property
+    def span(self) -> Pair:
+        """Rows and columns from the first tap of a kernel to its last."""
+        rows, columns = ((taps - 1) * step + 1 for taps, step in zip(self.kernel, self.dilations, strict=True))
+        return rows, columns
+
+    @property
     def value_bytes(self) -> int:
         """Bytes that each sum leaves."""
         return SUM_BYTES if self.whole else 1

@@ -2,7 +2,7 @@
 
 A layer is computed as itself or, where a lane group sees few channels, as in a depthwise convolution, at stride 1: a
 Winograd tile then takes so few cycles that it pays to compute all results and drop those that the stride skips, which
-max pooling over windows of one pixel does.
+max pooling over windows of one pixel does. For the same reason its kernel, if smaller, gets zeros up to 3x3.
 
 ``conv`` multiplies runs of 16 bytes. The pixels of a kernel row are one run of kernel width x channels bytes where
 nothing lies between them, and so are the rows of a kernel as wide as what is stored. In a grouped convolution
@@ -78,16 +78,34 @@ def forms(layer: Layer, options: Options = BEST) -> Iterator[tuple[Layer, Algori
     """Yield the layers that can be computed in place of ``layer``, each with its algorithm."""
     for algorithm in algorithms(layer, options):
         yield layer, algorithm
-    drops = (layer.groups > 1 and layer.strides != (1, 1) and max(layer.strides) <= MAX_WINDOW_STRIDE
+    drops = (layer.strides != (1, 1) and max(layer.strides) <= MAX_WINDOW_STRIDE
              and layer.pool is None and layer.residual is None and len(layer.weight_parts) < 2
              and layer.words.outputs == 1)
-    if layer.kind == "conv" and options.winograd == "auto" and _fits_winograd(layer) and drops:
-        yield _at_stride_one(layer), Algorithm.WINOGRAD
+    if layer.kind == "conv" and options.winograd == "auto" and layer.groups > 1:
+        filled = _with_three_rows_and_columns(layer)
+        if filled is not layer and filled.strides == (1, 1) and _fits_winograd(filled):
+            yield filled, Algorithm.WINOGRAD
+        if drops and _fits_winograd(filled):
+            yield _at_stride_one(filled), Algorithm.WINOGRAD
 
 
 def _fits_winograd(layer: Layer) -> bool:
     """Tell whether kernel and channels are those of ``conv23``, whatever the stride."""
     return layer.kernel == (3, 3) and layer.dilations == (1, 1) and layer.in_shape[0] <= MAX_PIXEL_BYTES
+
+
+def _with_three_rows_and_columns(layer: Layer) -> Layer:
+    """Return ``layer`` with a kernel of 3x3, zeros between and behind its own taps, if these lie within so many.
+
+    A single row or column of results stays as it is: more padding than image would be written around it.
+    """
+    rows, columns = layer.span
+    within = 1 < max(rows, columns) <= 3 and min(layer.conv_shape[1:]) > 1
+    if layer.weights is None or not within or layer.kernel == (3, 3):
+        return layer
+    weights = np.zeros((*layer.weights.shape[:2], 3, 3), layer.weights.dtype)
+    weights[:, :, :rows:layer.dilations[0], :columns:layer.dilations[1]] = layer.weights
+    return replace(layer, kernel=(3, 3), dilations=(1, 1), weights=weights)
 
 
 def _at_stride_one(layer: Layer) -> Layer:

@@ -148,7 +148,9 @@ class BandPlanner:
             apart = layer.kind != "conv" or layer.factor is not None or layer.unit is not None or layer.images > 1
             found = [] if apart else [
                 (problem, sorted((cut_blocks(problem, groups, 1) for groups in whole_kernels(problem)), key=len))
-                for problem in problems(layer, kind[1], self.machine, self.options)]
+                for problem in problems(layer, kind[1], self.machine, self.options)
+                # A larger kernel would wait for rows that only its zeros meet.
+                if problem.layer.kernel == layer.kernel]
             self.cuts[kind] = [(problem, cuts) for problem, cuts in found if cuts]
         return self.cuts[kind]
 

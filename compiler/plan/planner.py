@@ -112,7 +112,9 @@ class LayerPlan:
         size = f"{len(tile.rows.out)} rows"
         if len(tile.columns.out) < layer.out_shape[2]:
             size += f" x {len(tile.columns.out)} columns"
-        skips = "" if self.work is layer else ", at stride 1, dropping the pixels that the stride skips"
+        skips = "" if self.work.kernel == layer.kernel else " with zeros around the kernel"
+        if self.work.strides != layer.strides:
+            skips += ", at stride 1, dropping the pixels that the stride skips"
         part = f" in parts of {len(block.runs)} runs" if len(block.runs) < self.nest.runs else ""
         part += f" in parts of {len(block.rows)}x{len(block.columns)} taps" if self.nest.cuts != (1, 1) else ""
         order = "for each block all tiles" if self.weights_outer else "for each tile all blocks"

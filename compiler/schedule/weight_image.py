@@ -165,7 +165,7 @@ def _bias(plan: LayerPlan, machine: Machine) -> _Int32:
     Sums of windows and computed factors leave nothing: they use one byte of each run. Lanes that see a channel each
     leave nothing either: they use one byte of each pair.
     """
-    layer = plan.layer
+    layer = plan.work
     bias = np.asarray(layer.bias, np.int32)
     if not machine.inner or plan.nest.algorithm is Algorithm.POOL or plan.nest.by_channel or layer.factor is not None:
         return bias
@@ -177,7 +177,7 @@ def _bias(plan: LayerPlan, machine: Machine) -> _Int32:
 
 def _pack_layer(plan: LayerPlan, machine: Machine) -> tuple[list[bytes], list[bytes]]:
     """Return the main words and the ninth words of every block."""
-    layer, nest = plan.layer, plan.nest
+    layer, nest = plan.work, plan.nest
     if nest.algorithm is Algorithm.POOL or layer.factor is not None:
         nothing = [b""] * len(plan.blocks)
         return nothing, nothing
@@ -230,7 +230,7 @@ def _of_block(runs: _Int8, nest: LoopNest, block: WeightBlock) -> _Int8:
 
 def _pack_pixel_parameters(plan: LayerPlan, machine: Machine) -> bytes:
     """Return the parameters of conv23 where each pixel of a tile has a bias of its own: (lane groups, 4, lanes)."""
-    layer = plan.layer
+    layer = plan.work
     parts = [seen_kernels(layer, plan.nest, machine, each).transpose(0, 3, 1, 2) for each in layer.weight_parts]
     # Channels of one command are paired with each other.
     kernels = np.concatenate([np.pad(each, ((0, 0), (0, each.shape[1] % 2), (0, 0), (0, 0))) for each in parts], axis=1)

@@ -18,8 +18,8 @@ __all__ = ["SinglePatches", "WhySingle", "single_patches"]
 class WhySingle(Enum):
     """The cause why a depthwise layer has one patch at a time."""
 
-    KERNEL = "their kernels are not 3x3"
-    DILATED = "their kernels are dilated"
+    KERNEL = "their kernels are larger than 3x3"
+    DILATED = "their kernels are dilated beyond 3x3"
     WORDS = "their values are words of 16 bits"
     WEIGHTS = "they have weights beyond int8"
     CHANNELS = "their channels are no multiple of {unit}, and what lies beside them keeps its own"
@@ -60,7 +60,7 @@ def _depthwise(layer: Layer) -> bool:
 
 def _why(layer: Layer, machine: Machine) -> WhySingle:
     assert layer.weights is not None
-    causes = {WhySingle.KERNEL: layer.kernel != (3, 3), WhySingle.DILATED: layer.dilations != (1, 1),
+    causes = {WhySingle.KERNEL: max(layer.kernel) > 3, WhySingle.DILATED: max(layer.span) > 3,
               WhySingle.WORDS: layer.words.inputs > 1, WhySingle.WEIGHTS: layer.weights.dtype != np.int8,
               WhySingle.CHANNELS: layer.in_shape[0] % machine.block_unit > 0, WhySingle.PLAN: True}
     return next(why for why, there in causes.items() if there)

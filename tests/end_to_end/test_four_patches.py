@@ -39,9 +39,24 @@ def depthwise_layers(seed):
     return side_by_side(layers)
 
 
-def ran(machine, run, seed=5):
+def smaller_kernels(seed):
+    """Return depthwise layers of 16 channels whose kernels lie within 3x3, some of them dilated or with a stride."""
+    rng, layers = np.random.default_rng(seed), []
+    for number, (kernel, dilations, stride, size) in enumerate((
+            ((1, 3), (1, 1), 1, (4, 20)), ((3, 1), (1, 5), 1, (9, 9)), ((2, 2), (1, 1), 1, (8, 8)),
+            ((2, 2), (2, 2), 1, (8, 9)), ((2, 3), (1, 1), 2, (9, 9)), ((1, 2), (1, 1), 1, (7, 7)))):
+        pads = [(number % 2, number // 2 % 2) if taps > 1 else (0, 0) for taps in kernel]
+        made = build_layer(rng, "conv", 16, 16, 16, [
+            Shape(pixels, taps, stride, step, *pad)
+            for pixels, taps, step, pad in zip(size, kernel, dilations, pads, strict=True)])
+        layers.append(replace(made, pool=None, residual=None, out_shape=made.conv_shape,
+                              weights=np.clip(made.weights, -128, 127).astype(np.int8)))
+    return side_by_side(layers)
+
+
+def ran(machine, run, seed=5, made=depthwise_layers):
     """Assert that the layers compute what the reference does; return the compiled network and what ``run`` returns."""
-    network, rng = depthwise_layers(seed), np.random.default_rng(seed)
+    network, rng = made(seed), np.random.default_rng(seed)
     inputs = {info.name: rng.integers(-128, 128, info.shape, dtype=np.int8) for info in network.inputs}
     compiled = compile_layers(network, machine, keep_tensors=True)
     (found, *more), expected = run(compiled, inputs), run_network(network, inputs)
@@ -60,6 +75,13 @@ def four_of(compiled):
 def test_every_array_of_four_lanes_computes_the_same(machine, four):
     compiled, _ = ran(machine, lambda compiled, inputs: (execute(compiled, inputs),))
     assert four_of(compiled) == four
+
+
+@pytest.mark.parametrize("machine", [PAIRS, SINGLE], ids=lambda machine: machine.name)
+def test_smaller_kernels_get_zeros_up_to_3x3(machine):
+    compiled, _ = ran(machine, lambda compiled, inputs: (execute(compiled, inputs),), made=smaller_kernels)
+    assert all(four_of(compiled))
+    assert "zeros around the kernel" in compiled.plans[0].summary()
 
 
 @pytest.mark.parametrize("machine", [PAIRS, *(pytest.param(each, marks=pytest.mark.slow) for each in (

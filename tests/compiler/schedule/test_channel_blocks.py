@@ -120,7 +120,7 @@ def test_a_layer_whose_stride_leaves_rows_unread_takes_no_blocks(nothing_else):
     """Rows that nobody reads have no place."""
     stack = Stack((16, 9, 9))
     stack.conv(64, 1)
-    stack.depthwise(2, stride=3, pad=0)
+    stack.depthwise(4, stride=4, pad=0)
     stack.conv(16, 1)
     assert not pairs_of(compile_layers(stack.network("unread"), preset("base")))
 

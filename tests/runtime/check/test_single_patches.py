@@ -28,6 +28,7 @@ def causes(machine: Machine, *, channels: int = 16, kernel: int = 3, change: dic
 def test_each_cause_is_named():
     assert causes(FOUR) == causes(preset("base"), kernel=5) == {}
     assert causes(FOUR, kernel=5) == {WhySingle.KERNEL: ("conv1",)}
+    assert causes(FOUR, kernel=2) == {}
     assert causes(FOUR, change={"dilations": (2, 2), "pads": (2, 2, 2, 2)}) == {WhySingle.DILATED: ("conv1",)}
     beyond = np.full((16, 1, 3, 3), 200, np.int16)
     assert causes(FOUR, change={"weights": beyond}) == {WhySingle.WEIGHTS: ("conv1",)}
