@@ -20,7 +20,7 @@ from tilewright.runtime.changes_by_session import changes_said
 from tilewright.runtime.execution.engines import EngineName, show_rate
 from tilewright.runtime.execution.job import Job
 from tilewright.runtime.execution.report import Report
-from tilewright.runtime.float_remarks import float_remarks
+from tilewright.runtime.float_remarks import float_remarks, slower_remarks
 from tilewright.runtime.model_source import ModelSource, choose_inputs
 from tilewright.runtime.oracle.comparison import (
     NOT_STORED,
@@ -214,7 +214,8 @@ def run_model(source: ModelSource, machine: Machine, engine: EngineName, input_f
                                    run_options=run)
         session.carry(source.state)
     compared = run_session(session, source, input_file, run.steps, wave)
-    notes = *compared.report.notes, *session.explanation.notes
+    slower = slower_remarks(source, compared.report.cycles, machine, run.memory, options, outputs_only=run.outputs_only)
+    notes = *compared.report.notes, *slower, *session.explanation.notes
     if run.outputs_only:
         notes = *notes, "tensors between layers were not stored, so only outputs were compared"
     return replace(compared, report=replace(compared.report, notes=notes), explanation=session.explanation)

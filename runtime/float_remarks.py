@@ -1,13 +1,21 @@
-"""Remarks on a partly quantised model: the operators left in float, their cost, and the option that mends it."""
+"""Remarks on a partly quantised model: what it leaves in float, its cost, and what the option that mends it did."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from tilewright.compiler.compile import compile_file
+from tilewright.compiler.network.options import Options
+from tilewright.errors import Error
+from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.runtime.execution.job import job_of_compiled
+from tilewright.runtime.execution.prediction import predict_layer_cycles
 from tilewright.runtime.model_source import ModelSource
 
-__all__ = ["float_remarks"]
+__all__ = ["float_remarks", "slower_remarks"]
 
 _NAMED = 3
+_SLOWER = 1.01
+"""Cycles with samples by those without: less is not said."""
 
 
 class _Costed(Protocol):
@@ -36,4 +44,26 @@ def float_remarks(source: ModelSource, layers: Sequence[_Costed]) -> tuple[str, 
     said = "1 layer is" if len(found) == 1 else f"{len(found)} layers are"
     remark = (f"{said} computed in float beside quantised ones ({listed}), {share:.0%} of all cycles; --calibrate "
               f"FILE, with samples of the inputs, quantises {'it' if len(found) == 1 else 'them'} too")
+    return (remark,)
+
+
+def slower_remarks(source: ModelSource, cycles: int, machine: Machine, timing: MemoryTiming | None, options: Options,
+                   *, outputs_only: bool) -> tuple[str, ...]:
+    """Return a sentence on a model completed with samples that takes more cycles than its file by itself; or none.
+
+    Nothing is said of a file that is not compiled by itself.
+    """
+    if source.completes is None:
+        return ()
+    try:
+        compiled = compile_file(source.completes, machine, keep_tensors=not outputs_only, options=options)
+        each, behind = predict_layer_cycles(job_of_compiled(compiled, source.completes.stem),
+                                            timing or MemoryTiming.default(machine))
+    except Error:
+        return ()
+    alone = sum(each) + behind
+    if cycles <= _SLOWER * alone:
+        return ()
+    remark = (f"--calibrate makes {source.completes.name!r} slower: {cycles:,} cycles, and {alone:,} without it; leave "
+              "the option out where its floats may stay")
     return (remark,)

@@ -19,7 +19,13 @@ from tilewright.errors import InputError, nearest
 from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED, builtin, is_large, large_file
 from tilewright.runtime.oracle.conversion import as_type
 from tilewright.runtime.oracle.inputs import Inputs, NodeArg, digit, node_args, picture, random_inputs, read_inputs
-from tilewright.runtime.quantise.float_regions import Precision, float_regions, left_in_float, precision_of
+from tilewright.runtime.quantise.float_regions import (
+    Precision,
+    float_regions,
+    is_quantised,
+    left_in_float,
+    precision_of,
+)
 from tilewright.runtime.quantise.quantised_model import (
     Quantised,
     RangesOrigin,
@@ -70,6 +76,8 @@ class ModelSource:
         Nodes of a partly quantised model that are left in float and could be quantised; see `float_remark`.
     original : Path or None
         The user's own file, if it is ONNX and ``path`` was not quantised from it.
+    completes : Path or None
+        The file that computes something in float by itself, or quantises as it runs, if ``path`` was made of one.
     foreign : Path or None
         The user's own file, if it is in TensorFlow Lite's format.
     state : mapping of str to str
@@ -84,6 +92,7 @@ class ModelSource:
     reading: tuple[str, ...] = ()
     in_float: frozenset[str] = frozenset()
     original: Path | None = None
+    completes: Path | None = None
     foreign: Path | None = None
     state: Mapping[str, str] = field(default_factory=dict)
 
@@ -260,9 +269,10 @@ def _quantised(source: ModelSource, model: ReadModel, calibrate: Path | None, st
     # Imported late: it takes a second, and few models need it.
     from tilewright.runtime.quantise.quantiser import quantise
 
+    asked = calibrate is not None and is_quantised(model.graph)
     quantised = quantise(model, source.path, calibrate, steps)
     return ModelSource(quantised.model, ModelOrigin.QUANTISED, quantised, quantised.ranges, source.reading,
-                       state=source.state)
+                       completes=source.path if asked else None, state=source.state)
 
 
 def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file: Path | None,

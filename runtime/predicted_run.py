@@ -10,7 +10,7 @@ from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.job import job_of_compiled
 from tilewright.runtime.execution.later_calls import kept_sentences
 from tilewright.runtime.execution.prediction import predict_opening, predict_with_times
-from tilewright.runtime.float_remarks import float_remarks
+from tilewright.runtime.float_remarks import float_remarks, slower_remarks
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.oracle.comparison import Comparison
 from tilewright.runtime.oracle.inputs import node_args
@@ -41,10 +41,11 @@ def predict_model(source: ModelSource, design: Design, options: Options, steps: 
         report, times = predict_with_times(job, design.timing, design.pricing)
     check_state(source.state, node_args(job.inputs, job.unread), node_args(job.outputs), batch=job.batch)
     explanation = explain(compiled)
+    slower = slower_remarks(source, report.cycles, design.machine, design.timing, options, outputs_only=outputs_only)
     note = "no values were computed or compared; toggles are those of typical data"
     comparison = Comparison.of_nothing([(layer.name, layer.output) for layer in job.layers], "no values were computed")
     report = replace(report, judged=comparison.of_layers,
-                     notes=(*source.notes, *float_remarks(source, report.layers), *explanation.notes,
+                     notes=(*source.notes, *float_remarks(source, report.layers), *slower, *explanation.notes,
                             *state_sentences(source.state, job.inputs),
                             *kept_sentences(job, predict_opening(job, design.timing)), note))
     return ComparedRun(report=report, outputs={}, statistics=(), comparison=comparison,

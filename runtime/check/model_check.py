@@ -28,7 +28,7 @@ from tilewright.runtime.execution.core_share import CorePart, CoreShare, core_sh
 from tilewright.runtime.execution.job import job_of_compiled
 from tilewright.runtime.execution.later_calls import kept_sentences
 from tilewright.runtime.execution.prediction import predict_layer_cycles, predict_opening
-from tilewright.runtime.float_remarks import float_remarks
+from tilewright.runtime.float_remarks import float_remarks, slower_remarks
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.oracle.inputs import node_args
 from tilewright.runtime.quantise.quantised_model import RangesKind
@@ -176,8 +176,9 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
     ranges = source.ranges
     noisy = ranges is not None and ranges.kind is RangesKind.NOISE
     layers = _layers(compiled, cycles, tail)
+    slower = slower_remarks(source, sum(cycles) + tail, machine, design.timing, options, outputs_only=outputs_only)
     warnings = (*(source.notes if noisy else () if ranges is None else ranges.remarks),
-                 *float_remarks(source, layers), *about_model)
+                 *float_remarks(source, layers), *slower, *about_model)
     ends = node_args(job.inputs, job.unread), node_args(job.outputs)
     check_state(source.state, *ends, batch=options.batch)
     states = state_sentences(source.state, job.inputs) or state_remarks(*ends)

@@ -24,7 +24,14 @@ from tilewright.compiler.onnx.reader import MAX_TENSOR_BYTES
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.errors import InputError
 from tilewright.runtime.quantise.biased_products import with_biases
-from tilewright.runtime.quantise.normalisations import found_apart, groups_apart, inside_groups, opset_of, put_together
+from tilewright.runtime.quantise.normalisations import (
+    found_apart,
+    give_up_variances,
+    groups_apart,
+    inside_groups,
+    opset_of,
+    put_together,
+)
 from tilewright.runtime.quantise.own_biases import own_biases
 from tilewright.runtime.quantise.second_quantisation import (
     Levels,
@@ -81,6 +88,7 @@ def prepare(read: onnx.ModelProto) -> Prepared:
     fix_batch(read)
     cleaned = clean_with_shapes(read)
     _check_sizes(cleaned)
+    remarks += give_up_variances(cleaned)
     weights = fold_weights(cleaned.graph)
     shapes = _shapes_of(cleaned.graph)
     groups_apart(cleaned.graph, shapes)

@@ -7,13 +7,15 @@ import onnx
 from onnx import NodeProto, helper, numpy_helper
 
 from tilewright.compiler.errors import CompileError
+from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxOperator
 from tilewright.compiler.onnx.reader import load
+from tilewright.compiler.passes.recognise.normalisations.quantised_variance import levels_of_variances
 from tilewright.compiler.passes.recognise.normalisations.rebuild import Rebuilt, rebuilt
 from tilewright.compiler.passes.recognise.normalisations.taken_apart import TakenApart
 
-__all__ = ["found_apart", "groups_apart", "inside_groups", "opset_of", "put_together"]
+__all__ = ["found_apart", "give_up_variances", "groups_apart", "inside_groups", "opset_of", "put_together"]
 
 _LEAST_RANK = 3
 """Of what is normalised by channels."""
@@ -37,10 +39,40 @@ def found_apart(proto: onnx.ModelProto) -> list[tuple[TakenApart, Rebuilt]]:
     lengths = kinds & {"ReduceSum", "ReduceSumSquare"} and kinds & {"Sqrt", "Pow"}
     if not (centred or lengths or kinds & {"ReduceL2", "LpNormalization", "InstanceNormalization"}):
         return []
+    graph = _read(proto)
+    return [] if graph is None else rebuilt(graph)
+
+
+def _read(proto: onnx.ModelProto) -> Graph | None:
+    """Return a clean model as the compiler reads it; None if that refuses it: compiling it is what tells why."""
     try:
-        return rebuilt(load(proto.SerializeToString()))
+        return load(proto.SerializeToString())
     except CompileError:
-        return []
+        return None
+
+
+def give_up_variances(proto: onnx.ModelProto) -> tuple[str, ...]:
+    """Make variances of normalisations, quantised on their way to the quotient, float again, in place; say so.
+
+    What is left is one operator, and it keeps the digits of its variance.
+    """
+    kinds = {node.op_type for node in proto.graph.node}
+    if not {"QuantizeLinear", "ReduceMean"} <= kinds or not kinds & {"Sqrt", "Pow"}:
+        return ()
+    graph = _read(proto)
+    levels = set() if graph is None else levels_of_variances(graph)
+    sources = {node.output[0]: node.input[0] for node in proto.graph.node if node.output[0] in levels}
+    floats = {node.output[0]: sources[node.input[0]] for node in proto.graph.node
+              if node.op_type == "DequantizeLinear" and node.input[0] in sources}
+    if not floats:
+        return ()
+    for node in proto.graph.node:
+        node.input[:] = [floats.get(name, name) for name in node.input]
+    makers = {name: node.op_type for node in proto.graph.node for name in node.output}
+    given_up = sorted(name for name in floats.values() if makers.get(name) == "ReduceMean")
+    remark = (f"variances of normalisations that were quantised ({', '.join(given_up[:3])}) became float again: the "
+              "normalisation is one operator then")
+    return (remark,)
 
 
 def put_together(graph: onnx.GraphProto, found: list[tuple[TakenApart, Rebuilt]]) -> None:

@@ -11,7 +11,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 
 from tests.support.float_models import FloatBuilder
 
-__all__ = ["MODELS", "SHAPE", "before_products", "by_static_quantisation", "samples"]
+__all__ = ["MODELS", "SHAPE", "before_products", "by_static_quantisation", "normalised", "samples"]
 
 SHAPE = (3, 8, 8)
 
@@ -52,6 +52,22 @@ def decoder() -> onnx.ModelProto:
     x = builder.node("Resize", builder.node("Relu", x), "", builder.constant(np.array([1, 1, 2, 2], np.float32)),
                      mode="linear", coordinate_transformation_mode="half_pixel")
     return builder.finish(builder.node("Sigmoid", builder.conv(x, 8, 2)))
+
+
+def normalised() -> onnx.ModelProto:
+    """A normalisation of pixels that is taken apart, as ConvNeXt's, between convolutions.
+
+    ``quantize_static`` quantises its variance, and the sum of that with epsilon, alone.
+    """
+    builder = FloatBuilder(4)
+    x = builder.conv(builder.input((1, *SHAPE)), 3, 32)
+    pixels = builder.node("Transpose", x, perm=[0, 2, 3, 1])
+    centred = builder.node("Sub", pixels, builder.node("ReduceMean", pixels, axes=[-1]))
+    squares = builder.node("Pow", centred, builder.constant(np.float32(2)))
+    variance = builder.node("Add", builder.node("ReduceMean", squares, axes=[-1]),
+                            builder.constant(np.float32(1e-5)))
+    x = builder.node("Div", centred, builder.node("Sqrt", variance))
+    return builder.finish(builder.conv(builder.node("Transpose", x, perm=[0, 3, 1, 2]), 32, 4))
 
 
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {"average": average, "swish": swish, "decoder": decoder}

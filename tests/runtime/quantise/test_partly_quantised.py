@@ -8,7 +8,7 @@ import pytest
 from onnx import numpy_helper
 from onnxruntime.quantization import QuantFormat
 
-from tests.support.partly_quantised import MODELS, before_products, by_static_quantisation, samples
+from tests.support.partly_quantised import MODELS, before_products, by_static_quantisation, normalised, samples
 from tilewright.compiler.network.options import BEST
 from tilewright.isa.machine import PRESETS
 from tilewright.runtime.compared_run import run_model
@@ -58,8 +58,8 @@ def quantised(model: Path) -> ModelSource:
     return find_model(str(model), Silence(), calibrate=model.with_name("samples.npy"))
 
 
-def cycles(source: ModelSource) -> int:
-    return predict_model(source, design_of("base"), BEST, Silence()).report.cycles
+def cycles(source: ModelSource, machine: str = "base") -> int:
+    return predict_model(source, design_of(machine), BEST, Silence()).report.cycles
 
 
 @pytest.mark.parametrize(("name", "form"), CASES)
@@ -132,3 +132,23 @@ def test_scales_per_channel_of_activations_are_given_up_and_that_is_said(folder)
     assert cycles(source) <= 1.3 * cycles(quantised(written("average", "whole", folder)))
     done = run_model(source, PRESETS["base"], "fast", None)
     assert done.comparison.matches, done.comparison
+
+
+def test_a_variance_that_is_quantised_alone_is_given_up_and_that_is_said(folder):
+    by_static_quantisation(normalised(), folder / "apart.onnx")
+    source, alone = quantised(folder / "apart.onnx"), find_model(str(folder / "apart.onnx"), Silence())
+    assert any("reducemean" in note and "variances" in note for note in source.notes)
+    assert cycles(source, "base,row_unit=true") < cycles(alone, "base,row_unit=true") / 2
+    done = run_model(source, PRESETS["base"], "fast", None)
+    assert done.comparison.matches, done.comparison
+
+
+def test_samples_that_make_a_file_slower_are_said_to_with_both_figures(folder):
+    """A host core without a row unit computes a normalisation of a quantised variance faster."""
+    by_static_quantisation(normalised(), folder / "slower.onnx")
+    source, alone = quantised(folder / "slower.onnx"), find_model(str(folder / "slower.onnx"), Silence())
+    for found, expected in ((source, True), (alone, False)):
+        notes = predict_model(found, design_of("base"), BEST, Silence()).report.notes
+        assert any(f"{cycles(source):,} cycles, and {cycles(alone):,} without" in note for note in notes) == expected
+    mended = predict_model(source, design_of("base,row_unit=true"), BEST, Silence()).report.notes
+    assert not any("slower" in note for note in mended)

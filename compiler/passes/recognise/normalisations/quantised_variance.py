@@ -33,7 +33,7 @@ from tilewright.compiler.passes.recognise.equivalents.replacement import levels_
 from tilewright.compiler.passes.recognise.normalisations.statistics import RowStatistics, centred, operands, variance
 from tilewright.isa.program import Call, Operand
 
-__all__ = ["with_quantised_variances"]
+__all__ = ["levels_of_variances", "with_quantised_variances"]
 
 _BYTES = ("int8", "uint8")
 
@@ -62,6 +62,14 @@ def with_quantised_variances(graph: Graph) -> Graph:
                 continue
             break
     return graph
+
+
+def levels_of_variances(graph: Graph) -> set[str]:
+    """Return what is quantised on the way from the variances of normalisations to their quotients."""
+    found = [each for node in graph.nodes if isinstance(node.operator, OnnxDiv | OnnxMul)
+             for each in _found(graph, node)]
+    return {node.output for each in found for node in (each.first, *each.chain)
+            if isinstance(node.operator, OnnxQuantizeLinear)}
 
 
 def _found(graph: Graph, node: Node) -> Iterator[_Quantised]:
@@ -117,6 +125,9 @@ def _replaced(graph: Graph, found: _Quantised) -> Graph:
                       graph.constants, graph.opset)
     with np.errstate(divide="ignore"):
         factors = 1 / values.astype(np.float64) if isinstance(found.quotient.operator, OnnxDiv) else values
+    # No variance is negative: what a root makes of levels below the zero point, as symmetric ones have, never counts.
+    below = np.arange(len(factors)) + np.iinfo(level.dtype).min < level.parameters[1]
+    factors = np.where(below, 0.0, factors)
     kept = tuple(axis for axis in range(len(shape)) if axis not in rows.axes)
     order = (*kept, *sorted(rows.axes))
     moved = tuple(shape[axis] for axis in order)
