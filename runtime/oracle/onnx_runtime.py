@@ -208,6 +208,8 @@ def _session(model: str | Path | bytes, level: Level, written: str = "",
     options.add_session_config_entry("session.disable_double_qdq_remover", "1")
     # It would round the floats that are multiplied by quantised weights to 8 bits of its own (MatMulNBits).
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
+    # It would refuse poolings with ceil_mode of which it infers another shape than it computes (below opset 22).
+    options.enable_mem_reuse = False
     options.graph_optimization_level = level
     options.log_severity_level = 4  # what goes wrong is raised, and said once
     options.optimized_model_filepath = written

@@ -204,6 +204,7 @@ def _as_written(model: Path | bytes, inputs: Arrays) -> dict[str, np.ndarray]:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = Level.ORT_DISABLE_ALL
     options.intra_op_num_threads, options.log_severity_level = 1, 3
+    options.enable_mem_reuse = False    # see findings/onnxruntime-ceil-shapes.sh
     found = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     names = [each.name for each in found.get_outputs()]
     return dict(zip(names, found.run(names, dict(inputs)), strict=True))

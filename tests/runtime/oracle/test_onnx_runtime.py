@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from onnxruntime import GraphOptimizationLevel
 
 from tests.support.exactness import random_inputs
 from tests.support.onnx_models import FORMS, ModelBuilder
@@ -116,3 +117,18 @@ def test_floats_times_quantised_weights_stay_floats():
     x = np.random.default_rng(1).standard_normal((1, 32)).astype(np.float32)
     (y,) = session(model.proto().SerializeToString()).run(None, {"floats": x})
     np.testing.assert_allclose(y, x @ (levels * np.float32(0.01)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_a_pooling_of_which_it_infers_another_shape_runs(op):
+    """Memory planned with the wrong shape would end in an error: findings/onnxruntime-ceil-shapes.sh."""
+    nodes = [helper.make_node("Conv", ["x", "w"], ["sums"]), helper.make_node("Conv", ["sums", "w"], ["first"]),
+             helper.make_node(op, ["x"], ["picked"], kernel_shape=[1, 1], strides=[2, 2], ceil_mode=1),
+             helper.make_node("Conv", ["picked", "w"], ["second"])]
+    x, first, second = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 1, *extents))
+                        for name, extents in (("x", (4, 4)), ("first", (2, 2)), ("second", ("rows", "columns"))))
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [1, 1, 2, 2], [1.] * 4)
+    model = helper.make_model(helper.make_graph(nodes, "sums", [x], [first, second], [weights]),
+                              opset_imports=[helper.make_opsetid("", 13)], ir_version=9)
+    run = session(model.SerializeToString(), level=GraphOptimizationLevel.ORT_DISABLE_ALL)
+    assert run.run(None, {"x": np.ones((1, 1, 4, 4), np.float32)})[1].ravel().tolist() == [4]
