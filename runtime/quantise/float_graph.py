@@ -325,6 +325,44 @@ def _response(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewri
 
 Rules = Mapping[str, Callable[[NodeProto, _Shapes, _Constants], _Rewritten]]
 
+def _gemm(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
+    """Gemm → one without factors, and with no bias or one that the quantiser knows."""
+    found = _without_factors(node, constants)
+    if found is None:
+        return _bias(node, shapes, constants)
+    (*before, gemm), values = found
+    nodes, more = _bias(gemm, shapes, {**constants, **values}) or ([gemm], {})
+    return [*before, *nodes], {**values, **more}
+
+
+def _without_factors(node: NodeProto, constants: _Constants) -> _Rewritten:
+    """Gemm with alpha or beta → one with these in its weights and its bias, the Gemm last.
+
+    ONNX Runtime's quantiser loses them from the bias (`findings/onnxruntime-gemm-beta.sh`). The alpha of two computed
+    tensors stays.
+    """
+    given = {each.name: each.f for each in node.attribute if each.name in ("alpha", "beta") and each.f != 1}
+    new, before, values = NodeProto.FromString(node.SerializeToString()), list[NodeProto](), dict[str, np.ndarray]()
+    for index, attribute in ((1, "alpha"), (2, "beta")):
+        factor, name = given.get(attribute), f"{node.output[0]}_{attribute}"
+        if factor is None or len(node.input) <= index or (attribute == "alpha" and node.input[1] not in constants):
+            continue
+        for place, each in enumerate(new.attribute):
+            if each.name == attribute:
+                del new.attribute[place]
+                break
+        if not factor and attribute == "beta":
+            del new.input[2]
+        elif node.input[index] in constants:
+            values[name] = constants[node.input[index]] * np.float32(factor)
+            new.input[index] = name
+        else:
+            values[name] = np.array(factor, np.float32)
+            before.append(helper.make_node("Mul", [node.input[index], name], [f"{name}_times"], name=f"{name}_times"))
+            new.input[index] = f"{name}_times"
+    return ([*before, new], values) if len(new.attribute) < len(node.attribute) else None
+
+
 def _bias(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
     """Gemm whose bias is computed, as optimisation makes of MatMul and Add → Gemm and Add.
 
@@ -359,6 +397,6 @@ def _flat_bias(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewr
 
 
 _NORMALISATION: Rules = {"Sum": _chain_sum, "BatchNormalization": _normalise, "ReduceMean": _average,
-                         "Gemm": _bias, "LRN": _response, "Gather": _picked}
+                         "Gemm": _gemm, "LRN": _response, "Gather": _picked}
 # Afterwards: most scaling stands behind a normalisation, and the optimisation in between joins it with that.
 _SCALING: Rules = {"Mul": _scale, "Add": _scale}
