@@ -3,7 +3,7 @@
 #
 # Surprise: convert_version makes of a linear Upsample (opset 7 to 9) or Resize (10) a Resize of opset 11 or later without
 # coordinate_transformation_mode. Up to opset 10 pixels are scaled from the corner (asymmetric), and since then the attribute's
-# default is half_pixel: the image moves by a quarter of a pixel, and every value with it. Converted down, a Softmax of one axis
+# default is half_pixel: the image moves by a quarter of a pixel, and each value with it. Converted down, a Softmax of one axis
 # (opset 13) keeps its axis and becomes one over all later axes (12). Up, a Hardmax without an axis is over another one. The
 # result passes onnx's checker, and nothing is said. quantize_static, which wants opset 11, converts an older model
 # this way first, so that its quantised model is 6 dB from the float one, for 34 of the same network written in opset 13.
