@@ -15,7 +15,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
 from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.onnx.reading_notes import add_note
 
-__all__ = ["raised", "with_gelu", "with_kernels", "with_round"]
+__all__ = ["converted", "raised", "with_gelu", "with_kernels", "with_round"]
 
 _DOMAINS = ("", "ai.onnx")
 _QUANTISATION = {"DequantizeLinear", "QuantizeLinear"}
@@ -26,6 +26,9 @@ _OF_21 = {onnx.TensorProto.INT16, onnx.TensorProto.UINT16, onnx.TensorProto.INT4
 
 _ROUND = 11
 """The first opset that has a Round, by which ONNX Runtime quantises float biases."""
+
+_PIXEL_CENTRES = 11
+"""The first opset in which a Resize scales pixels by their centres, if it states nothing else."""
 
 _GELU, _GELU_IR = 20, 9
 """The first opset that has a Gelu, and the format that it came with."""
@@ -54,14 +57,14 @@ def with_kernels(proto: onnx.ModelProto) -> onnx.ModelProto:
     note = (f"read as of opset {target}, not {stated.version}, of which ONNX Runtime {onnxruntime.__version__} has no "
             f"{', '.join(missing)}")
     try:
-        converted = onnx.version_converter.convert_version(proto, target)
+        made = converted(proto, target)
     except (RuntimeError, ValueError):
         return proto    # An operator has another meaning there: it is compiled as it is, and has no reference.
-    if list(converted.graph.node) == list(proto.graph.node):
+    if list(made.graph.node) == list(proto.graph.node):
         stated.version = target     # nothing has changed but the number
-        converted = proto
-    add_note(converted, note)
-    return converted
+        made = proto
+    add_note(made, note)
+    return made
 
 
 def with_gelu(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -73,7 +76,7 @@ def with_gelu(proto: onnx.ModelProto) -> onnx.ModelProto:
     if stated is None or stated.version >= _GELU or all(node.op_type != "FastGelu" for node in proto.graph.node):
         return proto
     try:
-        made = _converted(proto, _GELU)
+        made = converted(proto, _GELU)
     except _NOT_CONVERTED:
         return proto
     made.ir_version = max(made.ir_version, _GELU_IR)
@@ -87,7 +90,7 @@ def with_round(proto: onnx.ModelProto) -> onnx.ModelProto:
                                                              for node in proto.graph.node):
         return proto
     try:
-        made = _converted(proto, _ROUND)
+        made = converted(proto, _ROUND)
     except _NOT_CONVERTED:
         return proto
     add_note(made, f"read as of opset {_ROUND}, not {stated.version}, of which ONNX Runtime "
@@ -95,12 +98,34 @@ def with_round(proto: onnx.ModelProto) -> onnx.ModelProto:
     return made
 
 
-def _converted(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
-    """Return a model in another opset, with its metadata."""
+def converted(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+    """Return a model in another opset, with its metadata.
+
+    Up to opset 10 pixels are scaled from the corner. onnx's converter leaves that to a default that has changed
+    (`findings/onnx-converter-meaning.sh`); here it is stated.
+
+    Raises
+    ------
+    RuntimeError, ValueError, onnx.version_converter.ConvertError
+        If an operator has no such meaning in the other opset.
+    """
+    stated = next((each.version for each in proto.opset_import if each.domain in _DOMAINS), opset)
     made = onnx.version_converter.convert_version(proto, opset)
+    if stated < _PIXEL_CENTRES <= opset:
+        _scale_from_corners(made.graph)
     known = {each.key for each in made.metadata_props}
     made.metadata_props.extend(each for each in proto.metadata_props if each.key not in known)
     return made
+
+
+def _scale_from_corners(graph: onnx.GraphProto) -> None:
+    """State that each Resize scales pixels from the corner, in place."""
+    modes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    for node in _nodes(graph):
+        if node.op_type == "Resize":
+            given = {each.name for each in node.attribute}
+            node.attribute.extend(onnx.helper.make_attribute(name, mode) for name, mode in modes.items()
+                                  if name not in given)
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
@@ -152,7 +177,7 @@ def raised(proto: onnx.ModelProto) -> onnx.ModelProto:
     if opset >= least:
         return proto
     try:
-        return _converted(proto, least)
+        return converted(proto, least)
     except _NOT_CONVERTED as error:
         raise UnsupportedModelError(f"Model of opset {opset} has quantisation that ONNX knows from opset {least} on, "
                                     "and cannot be brought there", f"export it again with opset {least}") from error

@@ -19,6 +19,7 @@ from tilewright.compiler.control.step_limit import NotUnrolledError
 from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.normal.rules.normal_form import normalise
 from tilewright.compiler.onnx.cleaning import clean_with_shapes
+from tilewright.compiler.onnx.opset import converted
 from tilewright.compiler.onnx.reading_notes import add_note
 from tilewright.compiler.onnx.shapes import fix_batch
 
@@ -104,12 +105,9 @@ def _upgraded(proto: onnx.ModelProto) -> onnx.ModelProto:
     if next((each.version for each in proto.opset_import if each.domain in ("", "ai.onnx")), _OPSET) >= _LEAST_OPSET:
         return proto
     try:
-        made = onnx.version_converter.convert_version(proto, _OPSET)
+        return converted(proto, _OPSET)
     except (RuntimeError, ValueError, onnx.version_converter.ConvertError):
         return proto
-    made.metadata_props.extend(each for each in proto.metadata_props
-                               if each.key not in {known.key for known in made.metadata_props})
-    return made
 
 
 def _unroll_all(proto: onnx.ModelProto, refusals: dict[str, StillThere]) -> list[str]:

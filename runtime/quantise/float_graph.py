@@ -20,6 +20,7 @@ from onnxruntime.quantization.quant_utils import add_pre_process_metadata
 from tilewright.compiler.errors import ModelTooLargeError
 from tilewright.compiler.onnx.cleaning import clean_with_shapes
 from tilewright.compiler.onnx.faults import check_domains
+from tilewright.compiler.onnx.opset import converted
 from tilewright.compiler.onnx.reader import MAX_TENSOR_BYTES
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.errors import InputError
@@ -156,7 +157,7 @@ def _upgrade(proto: onnx.ModelProto, least: int = _LEAST_OPSET) -> onnx.ModelPro
     target = max(OPSET, least)
     proto.ir_version = max(proto.ir_version, _IR_VERSION if target == OPSET else _NEWER_IR_VERSION)
     try:
-        return onnx.version_converter.convert_version(proto, target)
+        return converted(proto, target)
     except (RuntimeError, ValueError, onnx.version_converter.ConvertError) as error:
         raise InputError(f"Model of opset {opset} cannot be converted to opset {target}, which quantisation needs: "
                          f"{first_line(error)}; export it again with that opset, or give --float") from error

@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.compiler.onnx.test_opsets import network, quantised
-from tilewright.compiler.onnx.opset import with_gelu, with_kernels, with_round
+from tilewright.compiler.onnx.opset import converted, with_gelu, with_kernels, with_round
 from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.isa.machine import PRESETS
 from tilewright.runtime.compared_run import run_model
@@ -130,3 +130,22 @@ def test_quantisation_of_opset_10_is_brought_to_that_of_a_round(tmp_path):
     path = tmp_path / "old.onnx"
     onnx.save(proto, path)
     assert run_model(find_model(str(path), Silence()), PRESETS["base"], "fast", None).comparison.matches is True
+
+
+SCALES = {"s": np.array([1, 1, 2, 2], np.float32)}
+
+
+@pytest.mark.parametrize("model", [
+    one("Upsample", 9, SCALES, mode="linear"), one("Upsample", 9, SCALES, mode="nearest"),
+    one("Resize", 10, SCALES, mode="linear"), one("Resize", 10, SCALES, mode="nearest"),
+    one("Softmax", 11, shape=(3, 2, 4)),
+], ids=["linear 9", "nearest 9", "linear 10", "nearest 10", "Softmax"])
+def test_an_older_model_means_the_same_in_a_newer_opset(model):
+    model.ir_version = 4
+    shape = tuple(extent.dim_value for extent in model.graph.input[0].type.tensor_type.shape.dim)
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    made = converted(model, 17)
+    assert opset_of(made) == 17
+    before, after = (onnxruntime.InferenceSession(each.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+        None, {"x": x})[0] for each in (model, made))
+    assert np.allclose(before, after, atol=1e-6)
