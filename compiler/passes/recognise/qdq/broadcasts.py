@@ -1,7 +1,8 @@
 """Recognition of the QDQ form's products of two computed tensors, whatever their shapes.
 
 By a vector, an element per channel, a product is a depthwise convolution whose weights are computed. All others are
-that, too: seen as one pixel, two tensors of one shape are an image and the vector of its channels.
+that, too: by a gate the image is seen with other channels (`gates`), and seen as one pixel, two tensors of one shape
+are an image and the vector of its channels.
 """
 
 import math
@@ -13,6 +14,7 @@ from tilewright.compiler.graph.integer_nodes import standing_for
 from tilewright.compiler.graph.integer_operators import QScale
 from tilewright.compiler.graph.move_operators import QAlias
 from tilewright.compiler.graph.node import Node
+from tilewright.compiler.passes.recognise.qdq.gates import gated
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before, type_behind
 from tilewright.compiler.passes.recognise.qdq.repeated import broadcast_shape, repeated
 
@@ -51,16 +53,18 @@ def tensor_product(graph: Graph, made: Node, types: tuple[Tensor, Tensor],
     graph = quantisation.with_types(graph, *types, kind)
     pixel = (1, math.prod(shape), 1, 1)
     vector = next((index for index in (1, 0) if _is_vector_of(types[index], shape)), None)
+    if vector is None and (found := gated(graph, made, types, shape, kind)) is not None:
+        return found
     if vector is None and pixel[1] > _MOST_ELEMENTS:
         return None
     nodes: list[Node] = []
     operands: list[Tensor] = []
     for index, each in enumerate(types):
         whole = shape if index != vector else (1, shape[1], 1, 1)
-        found = repeated(graph, made.onnx_nodes, each, whole, f"{each.name}:repeated {index} of {kind.name}")
-        if found is None:
+        spread = repeated(graph, made.onnx_nodes, each, whole, f"{each.name}:repeated {index} of {kind.name}")
+        if spread is None:
             return None
-        graph, new, operand = found
+        graph, new, operand = spread
         nodes += new
         operands.append(operand)
 
