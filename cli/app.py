@@ -24,6 +24,7 @@ from tilewright.cli import (
     demo,
     doctor,
     evaluate_accuracy,
+    quantise,
     run_model,
     synth,
     verilog,
@@ -48,10 +49,10 @@ def _print_version(wanted: bool) -> None:
 
 # In the order in which --help lists them.
 for _register in (run_model.register_run, compile_model.register, run_model.register_simulate, check.register,
-                  card.register, compare.register, evaluate_accuracy.register, synth.register, verilog.register,
-                  board.register, calibrate.register, benchmarks.register_baseline, isa.register, show_machine.register,
-                  diff.register, ablate.register, explore.register, own_instruction.register, doctor.register,
-                  cache.register, benchmarks.register_bench, demo.register):
+                  card.register, compare.register, evaluate_accuracy.register, quantise.register, synth.register,
+                  verilog.register, board.register, calibrate.register, benchmarks.register_baseline, isa.register,
+                  show_machine.register, diff.register, ablate.register, explore.register, own_instruction.register,
+                  doctor.register, cache.register, benchmarks.register_bench, demo.register):
     _register(app)
 
 

@@ -130,8 +130,15 @@ def check_types(proto: onnx.ModelProto, subject: str) -> None:
                                         "export the model with float32")
 
 
+_FLOATS_OF_FEW_BITS = {"MatMulNBits", "MatMulBnb4", "GatherBlockQuantized"}
+"""Operators of com.microsoft that multiply floats by weights of few bits, or pick such."""
+
+
 def way_out_of(node: onnx.NodeProto, graph: onnx.GraphProto) -> str:
     """Return what to do about a node whose operator is not compiled, as the end of a sentence."""
+    if node.op_type in _FLOATS_OF_FEW_BITS:
+        return ("give the float model that it was made of, and let `tilewright quantise --weights int4` round its "
+                "weights: a product of floats by weights of few bits is none of integers")
     if node.op_type not in _BRANCHING:
         return _WAY_OUT
     makers = {name: each for each in graph.node for name in each.output}

@@ -144,6 +144,14 @@ def test_the_batch_must_be_one():
            "export it for one image, and compile it with --batch 4")
 
 
+def test_a_product_of_floats_by_weights_of_few_bits_is_refused_with_the_way_to_integers():
+    model = of_nodes(helper.make_node("MatMulNBits", ["x"], ["y"], "product", domain="com.microsoft"))
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    with pytest.raises(UnsupportedNodeError, match="product") as caught:
+        compile_network(model.SerializeToString())
+    assert "tilewright quantise --weights int4" in caught.value.way_out
+
+
 def test_operators_that_nothing_computes_are_refused_all_of_them():
     nodes = [helper.make_node("Det", ["x"], ["d"], "first"), helper.make_node("Det", ["x"], ["e"], "second"),
              helper.make_node("Add", ["d", "e"], ["y"])]

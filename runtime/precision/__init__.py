@@ -1,0 +1,1 @@
+"""Bits of weights and of activations, layer by layer, of a quantised model."""
