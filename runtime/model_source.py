@@ -12,7 +12,8 @@ from tilewright.compiler.network.layers import TensorInfo, UnreadInput
 from tilewright.compiler.onnx.border import state_of
 from tilewright.compiler.onnx.foreign_formats import foreign_folder
 from tilewright.compiler.onnx.open_shapes import BATCH_NOTE, has_open_batch
-from tilewright.compiler.onnx.reader import DYNAMIC_NOTE, QONNX_NOTE, read_model
+from tilewright.compiler.onnx.other_quantisers import QONNX_NOTE
+from tilewright.compiler.onnx.reader import DYNAMIC_NOTE, read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.compiler.tflite.mark import ENGINES, EngineName, names_tflite
 from tilewright.errors import InputError, nearest

@@ -31,12 +31,13 @@ from tilewright.compiler.normal.constant_arrays import array_of
 from tilewright.compiler.normal.rules.normal_form import normalise, without_integer_operators
 from tilewright.compiler.onnx.border import border_of, detach_outputs, keep_state, keep_types, stated_outputs
 from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_functions, inline_functions, name_results
-from tilewright.compiler.onnx.dialects import check_dialects
+from tilewright.compiler.onnx.dialects.qonnx import import_domains
+from tilewright.compiler.onnx.dialects.refused import check_dialects
 from tilewright.compiler.onnx.faults import check_attributes, check_order, check_types, no_model, way_out_of
 from tilewright.compiler.onnx.half_floats import widen
 from tilewright.compiler.onnx.opset import raised, with_gelu, with_kernels, with_round
 from tilewright.compiler.onnx.order import in_order
-from tilewright.compiler.onnx.qonnx import expand_qonnx, import_domains
+from tilewright.compiler.onnx.other_quantisers import expand_dialects
 from tilewright.compiler.onnx.reading_notes import SORTED_NOTE, add_note, form_note
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.compiler.onnx.unrolling import StillThere, unrolled
@@ -44,7 +45,7 @@ from tilewright.compiler.pulp.pulp_mark import is_pulp
 from tilewright.compiler.pulp.pulp_reader import onnx_of_pulp
 from tilewright.compiler.tflite.mark import EngineName, is_tflite
 
-__all__ = ["DYNAMIC_NOTE", "MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "QONNX_NOTE", "load", "read_model",
+__all__ = ["DYNAMIC_NOTE", "MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "load", "read_model",
            "self_contained"]
 
 MAX_MODEL_BYTES = 2**31 - 1
@@ -118,9 +119,6 @@ def load(model: str | Path | bytes) -> Graph:
     return _build(cleaned, refusals).with_(border=border)
 
 
-QONNX_NOTE = "Quant of QONNX is computed as QuantizeLinear, Clip and DequantizeLinear, and compared as such"
-"""Of a model that nothing else runs as it is."""
-
 DYNAMIC_NOTE = ("quantised dynamically: ranges are computed at run time, so the host core computes in float between "
                 "the integer products of the datapath; to compute all there, fix the ranges with --calibrate FILE, of "
                 "samples of the inputs")
@@ -130,8 +128,8 @@ DYNAMIC_NOTE = ("quantised dynamically: ranges are computed at run time, so the 
 def read_model(model: str | Path | bytes, engine: EngineName = "litert") -> onnx.ModelProto:
     """Return a model checked and within the limits, its external data in it and its functions inlined.
 
-    Half floats in it are float32, QONNX's operators ONNX's own, its opset one that ONNX Runtime computes, and its
-    quantisation is in normal form; a .tflite file has the arithmetic of ``engine``.
+    Half floats in it are float32, operators of QONNX and MCT ONNX's own, its opset one that ONNX Runtime computes, and
+    its quantisation is in normal form; a .tflite file has the arithmetic of ``engine``.
     :func:`~tilewright.compiler.onnx.reading_notes.notes_of` tells what was changed.
 
     Raises
@@ -139,10 +137,7 @@ def read_model(model: str | Path | bytes, engine: EngineName = "litert") -> onnx
     CompileError
         If it is no model, contradicts itself, or is too large.
     """
-    proto = inline_functions(_parse(model, engine))
-    if (expanded := expand_qonnx(proto)) is not None:
-        proto = expanded
-        add_note(proto, QONNX_NOTE)
+    proto = expand_dialects(inline_functions(_parse(model, engine)))
     keep_types(proto)
     if halves := widen(proto):
         add_note(proto, f"computed in float32, not {' and '.join(sorted(halves))} as in the file")

@@ -33,10 +33,10 @@ _ROUNDING = ("ROUND", "HALF_EVEN")
 
 @dataclass(frozen=True, slots=True)
 class _Levels:
-    """Result of a Quant: scale, zero point and bounds of its integers, and the axis of the scale if it has one."""
+    """Result of a Quant: scale and zero point, bounds of its integers, and the axis of the first two, if any."""
 
     scale: np.ndarray
-    zero: int
+    zero: np.ndarray
     low: int
     high: int
     axis: int | None
@@ -128,17 +128,17 @@ def _quantised(node: NodeProto, arrays: Mapping[str, np.ndarray], graph: onnx.Gr
     levels, name = _levels(node, arrays), node.output[0]
     values = arrays.get(node.input[0])
     axis = {"axis": levels.axis} if levels.axis is not None else {}
-    zeros = np.full(levels.scale.shape, levels.zero + levels.shift, np.int8)
+    zeros = np.broadcast_to(levels.zero + levels.shift, levels.scale.shape).astype(np.int8)
     parameters = [_constant(graph, f"{name}:scale", levels.scale), _constant(graph, f"{name}:zero", zeros)]
     source = f"{name}:levels"
     if values is not None:
-        scale = _along(levels.scale, levels.axis, values.ndim)
+        scale, zero = (_along(each, levels.axis, values.ndim) for each in (levels.scale, levels.zero))
         with np.errstate(all="ignore"):
-            exact = np.nan_to_num(np.round(values / scale + np.float32(levels.zero)))
+            exact = np.nan_to_num(np.round(values / scale + zero.astype(np.float32)))
         integers = np.clip(exact, levels.low, levels.high)
         if values.ndim < 2:
             # A bias, which int32 sums take with their own scale.
-            arrays_value = ((integers - levels.zero) * scale).astype(np.float32)
+            arrays_value = ((integers - zero) * scale).astype(np.float32)
             graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(arrays_value), name))
             return
         _constant(graph, source, (integers + levels.shift).astype(np.int8))
@@ -167,13 +167,18 @@ def _levels(node: NodeProto, arrays: Mapping[str, np.ndarray]) -> _Levels:
     count = int(bits.ravel()[0])
     if count > _MOST_BITS and node.input[0] not in arrays:
         raise _refusal(node, f"it has {count} bits", f"use up to {_MOST_BITS} bits for weights and activations")
-    zeros = np.unique(zero)
-    if zeros.size != 1 or zeros[0] != np.round(zeros[0]) or abs(float(zeros[0])) > 2**count:
-        raise _refusal(node, "its zero point is not one integer in the range of its bits", "use 0")
+    if np.unique(zero).size == 1:
+        zero = zero.ravel()[:1].reshape(())
+    if zero.shape not in ((), scale.shape) or not (np.abs(zero) <= 2**count).all() or (zero != np.round(zero)).any():
+        raise _refusal(node, "its zero point is not one integer in the range of its bits, or one for each scale",
+                       "use 0")
     if not scale.size or not (np.isfinite(scale) & (scale > 0)).all():
         raise _refusal(node, "its scale is not a number above 0", "train the model again")
     signed, narrow = bool(numbers.get("signed", 1)), int(bool(numbers.get("narrow", 0)))
     low, high = (-2**(count - 1) + narrow, 2**(count - 1) - 1) if signed else (0, 2**count - 1 - narrow)
+    shifted = zero - 128 * (high > 127)
+    if count <= _MOST_BITS and not ((shifted >= -128) & (shifted <= 127)).all():
+        raise _refusal(node, "its zero point is beyond its levels", "use 0")
     axes = [axis - scale.ndim for axis, size in enumerate(scale.shape) if size > 1]
     if len(axes) > 1:
         raise _refusal(node, f"its scale has the shape {list(scale.shape)}", "use one scale, or one per channel")
@@ -183,13 +188,15 @@ def _levels(node: NodeProto, arrays: Mapping[str, np.ndarray]) -> _Levels:
     if node.input[0] in arrays and axes and (
             axes[0] < -known or arrays[node.input[0]].shape[axes[0]] != scale.shape[axes[0]]):
         raise _refusal(node, f"its scale has the shape {list(scale.shape)}", "use one scale, or one per channel")
-    return _Levels(scale.astype(np.float32).ravel() if axes else scale.astype(np.float32).reshape(()), int(zeros[0]),
+    return _Levels(scale.astype(np.float32).ravel() if axes else scale.astype(np.float32).reshape(()),
+                   zero.astype(np.int32).ravel() if zero.ndim and axes else zero.astype(np.int32).reshape(()),
                    low, high, axes[0] + known if axes else None)
 
 
 def _along(scale: np.ndarray, axis: int | None, rank: int) -> np.ndarray:
-    """Return a scale as it is broadcast over a tensor."""
-    return scale if axis is None else scale.reshape([-1 if each == axis else 1 for each in range(rank)])
+    """Return a scale or zero point as it is broadcast over a tensor."""
+    alone = axis is None or not scale.ndim
+    return scale if alone else scale.reshape([-1 if each == axis else 1 for each in range(rank)])
 
 
 def _constant(graph: onnx.GraphProto, name: str, value: np.ndarray) -> str:

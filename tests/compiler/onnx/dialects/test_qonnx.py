@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.compiler.errors import UnsupportedModelError, UnsupportedNodeError
-from tilewright.compiler.onnx.qonnx import expand_qonnx
+from tilewright.compiler.onnx.dialects.qonnx import expand_qonnx
 from tilewright.compiler.onnx.reader import read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.compiler.passes.pass_order import compile_network
@@ -114,7 +114,7 @@ def test_a_missing_import_of_the_domain_is_no_fault():
 
 
 @pytest.mark.parametrize("given", [
-    {"rounding_mode": "FLOOR"}, {"bits": 16}, {"bits": 3.5}, {"zero": 0.5}, {"scale": 0},
+    {"rounding_mode": "FLOOR"}, {"bits": 16}, {"bits": 3.5}, {"zero": 0.5}, {"zero": 256, "bits": 8}, {"scale": 0},
     {"scale": np.ones((2, 3, 1, 1))}, {"bits": np.inf}, {"bits": 2**20}, {"zero": np.nan},
     {"scale": np.ones((0, 1))}, {"op": "BipolarQuant"}, {"op": "Trunc"},
 ])
