@@ -1,4 +1,4 @@
-"""Integer graphs in the dialects of other tools, rejected by the name of the tool."""
+"""Graphs in the dialects of other tools, rejected by the name of the tool."""
 
 import onnx
 
@@ -21,9 +21,13 @@ _DIALECTS: tuple[tuple[str, set[str], str], ...] = (
     ("TensorRT", _TENSORRT, _BEFORE),
 )
 
+_BLOCKS = "com.microsoft.nchwc"
+_UNDONE = ("MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool", "ReorderInput", "ReorderOutput")
+"""Operators in blocks that the normal form makes ONNX's own."""
+
 
 def check_dialects(proto: onnx.ModelProto) -> None:
-    """Refuse integer graphs whose meaning is another tool's.
+    """Refuse integer graphs whose meaning is another tool's, and weights in the layout of one processor.
 
     Raises
     ------
@@ -35,6 +39,12 @@ def check_dialects(proto: onnx.ModelProto) -> None:
         if found is not None:
             raise UnsupportedModelError(f"Model must have ONNX's own operators, and node {_name(found)!r} "
                                         f"({found.op_type}) belongs to the integer dialect of {tool}", way_out)
+    found = next((node for node in proto.graph.node if node.domain == _BLOCKS and node.op_type not in _UNDONE), None)
+    if found is not None:
+        raise UnsupportedModelError(f"Model must run on any processor, and node {_name(found)!r} ({found.op_type}) has "
+                                    "its channels in blocks of the processor that ONNX Runtime's session ran on when "
+                                    "it wrote the model",
+                                    "save it at the level ORT_ENABLE_EXTENDED, or give the model that it was made from")
 
 
 def _name(node: onnx.NodeProto) -> str:

@@ -160,3 +160,15 @@ def test_sums_that_are_multiplied_shifted_and_clipped_twice_are_an_integer_netwo
             read_model(model.SerializeToString())
     else:
         read_model(model.SerializeToString())
+
+
+@pytest.mark.parametrize("op", ["Conv", "Upsample"])
+def test_channels_in_blocks_of_a_processor_are_refused_with_the_level_that_has_none(op):
+    domain = "com.microsoft.nchwc"
+    nodes = [helper.make_node("ReorderInput", ["x"], ["a"], domain=domain),
+             helper.make_node(op, ["a", "w"], ["b"], "odd", domain=domain),
+             helper.make_node("ReorderOutput", ["b"], ["y"], domain=domain, channels=16)]
+    weights = numpy_helper.from_array(np.zeros((16, 16, 1, 1), np.float32), "w")
+    with pytest.raises(UnsupportedModelError, match=r"'odd'.*blocks") as raised:
+        read_model(model_of(nodes, [weights], "y", domains=(domain,)).SerializeToString())
+    assert "ORT_ENABLE_EXTENDED" in raised.value.way_out
