@@ -157,7 +157,7 @@ def lattice(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray] | No
             return None
         if sizes[-1] == 0:
             continue
-        scale = _step(sizes)
+        scale = _step(sizes, _LARGEST + (line.max() < sizes[-1]))
         if scale is None:
             return None
         scales[row] = scale
@@ -165,10 +165,10 @@ def lattice(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray] | No
     return np.rint(values / scales.reshape(shape)).astype(np.int8), scales
 
 
-def _step(sizes: np.ndarray) -> np.float32 | None:
-    """Return a float32 step of which all ``sizes`` are multiples, the largest at most 127; None if there is none."""
+def _step(sizes: np.ndarray, most: int) -> np.float32 | None:
+    """Return a float32 step of which all ``sizes`` are multiples, the last at most ``most`` times; None if none is."""
     top = sizes[-1]
-    for count in range(1, _LARGEST + 1):
+    for count in range(1, most + 1):
         step = np.float32(top / np.float32(count))
         # What is no multiple within a thousandth is none of a neighbour in float32 either.
         ratio = sizes.astype(np.float64) / np.float64(step) if step else np.full(sizes.shape, 0.5)

@@ -157,6 +157,15 @@ def test_float_weights_on_a_lattice_are_levels():
     assert normalise(_conv("w", constants={"w": _RNG.standard_normal((8, 4, 3, 3)).astype(np.float32)})).counts == {}
 
 
+def test_the_least_level_may_be_the_largest_of_a_lattice():
+    levels = _LEVELS.clip(-128, 126)
+    levels[:, 0, 0, 0] = -128
+    form = _checked(_conv("w", constants={"w": levels.astype(np.float32) * _CHANNELS.reshape(-1, 1, 1, 1)}), "weights")
+    held = {each.name: onnx.numpy_helper.to_array(each) for each in form.proto.graph.initializer}
+    np.testing.assert_array_equal(next(each for each in held.values() if each.shape == levels.shape), levels)
+    assert normalise(_conv("w", constants={"w": -levels.astype(np.float32)})).counts == {}
+
+
 def test_a_bias_with_a_scale_of_its_own_is_float():
     held = {"w": _LEVELS, "b": _RNG.integers(-900, 900, 8).astype(np.int32), "bs": (2 * scalar(.02) * _CHANNELS),
             "bz": np.zeros(8, np.int32)}
