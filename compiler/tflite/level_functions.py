@@ -127,6 +127,12 @@ def rectify(builder: GraphBuilder, operator: TfliteOperator) -> None:
         builder.put(operator.outputs[0], "Clip" if len(limits) > 1 else "Relu",
                     [builder.stored(operator.inputs[0]), *(bounds if len(limits) > 1 else [])])
         return
+    if builder.engine == "tflm" and operator.kind == "RELU6":
+        # Its kernel bounds the levels of its input, and gives them on as those of its result: relu6_prepare and
+        # EvalRelu6 in tensorflow/lite/micro/kernels/activations*.cc; `findings/tflite-micro-relu6-scale.sh`.
+        low, high = level_bounds(activation, x) or (0, 0)
+        put_table(builder, operator, operator.inputs[0], np.clip(_levels(x), low, high))
+        return
     bounded = level_bounds(activation, y)
     if (x.scale, x.zero, x.dtype) != (y.scale, y.zero, y.dtype):
         values = scaled_levels(_levels(x) - x.zero, float(x.scale) / float(y.scale)) + y.zero
