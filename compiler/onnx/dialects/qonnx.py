@@ -14,7 +14,6 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError, raise_all
 from tilewright.compiler.normal.constant_arrays import array_of
-from tilewright.compiler.onnx.opset import converted
 
 __all__ = ["expand_qonnx", "import_domains"]
 
@@ -110,7 +109,7 @@ def _raised(proto: onnx.ModelProto) -> onnx.ModelProto:
     if opset >= _OPSET:
         return copied
     try:
-        return converted(copied, _OPSET)
+        return onnx.version_converter.convert_version(copied, _OPSET)
     except (RuntimeError, ValueError, onnx.version_converter.ConvertError) as error:
         raise UnsupportedModelError(f"Model of QONNX in opset {opset} cannot be brought to opset {_OPSET}, which has "
                                     "quantisation per channel", "export it again with that opset") from error
