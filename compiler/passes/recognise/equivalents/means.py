@@ -11,7 +11,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxReshape,
 )
 from tilewright.compiler.passes.recognise.equivalents.axes import reduced_axes, restored
-from tilewright.compiler.passes.recognise.equivalents.replacement import Replacement, levels_of
+from tilewright.compiler.passes.recognise.equivalents.replacement import Replacement, image_shape, levels_of
 from tilewright.compiler.passes.recognise.function_tables import same_parameters
 from tilewright.isa.limits import MAX_KERNEL
 
@@ -36,18 +36,23 @@ def mean_of_mean(graph: Graph, node: Node) -> Graph | None:
 
 
 def mean_of_image(graph: Graph, node: Node) -> Graph | None:
-    """Return the graph with a mean or sum of three dimensions as one over an image; None where it is not such.
+    """Return the graph with a mean or sum of three dimensions, or of all elements, as one over an image; or None.
 
     The elements of (1, rows, channels) are an image as they lie, and so are those of (1, channels, length) that were
-    one before a Reshape. A mean over all of an image that is large becomes a GlobalAveragePool, which is done in steps.
+    one before a Reshape. Those of a mean or sum of all are one in any order. A mean over all of an image that is large
+    becomes a GlobalAveragePool, which is done in steps.
     """
     assert isinstance(node.operator, OnnxReduceMean | OnnxReduceSum)
     x, behind = node.inputs[0], graph.only_reader(node.output)
     shape, axes, source = graph.tensors[x].shape, reduced_axes(graph, node, node.operator), levels_of(graph, x)
-    if shape is None or shape[0] != 1 or source is None or axes is None or behind is None \
+    if shape is None or source is None or axes is None or behind is None \
             or not isinstance(behind.operator, OnnxQuantizeLinear):
         return None
     parts = Replacement(graph, node)
+    over: tuple[int, ...] = (2, 3)
+    everything = all(axis in axes or extent == 1 for axis, extent in enumerate(shape))
+    if shape[0] != 1 and not everything:
+        return None
     mean = isinstance(node.operator, OnnxReduceMean)
     if len(shape) == _IMAGE_RANK and axes == {2, 3} and mean and max(shape[2:]) > MAX_KERNEL:
         image = x
@@ -55,18 +60,38 @@ def mean_of_image(graph: Graph, node: Node) -> Graph | None:
         image = parts.transposed(parts.reshaped(x, (1, 1, *shape[1:])), (0, 3, 1, 2))
     elif len(shape) == 3 and axes == {2}:
         image = _before_reshape(parts, source, shape) or parts.reshaped(x, (1, shape[1], 1, shape[2]))
+    elif everything and (whole := _of_all(parts, source, axes)):
+        image, over = whole, (1, 2, 3)
     else:
         return None
     before = parts.graph.tensors[image].shape or ()
-    operator = OnnxGlobalAveragePool(rounded=True) if mean and max(before[2:]) > MAX_KERNEL else \
-        type(node.operator)({"axes": (2, 3), "keepdims": 1})
-    result = parts.rounded(parts.add(operator, (image,), (*before[:2], 1, 1)), behind.inputs[1:], behind.output)
+    operator = OnnxGlobalAveragePool(rounded=True) if mean and over == (2, 3) and max(before[2:]) > MAX_KERNEL else \
+        type(node.operator)({"axes": over, "keepdims": 1})
+    extents = tuple(1 if axis in over else extent for axis, extent in enumerate(before))
+    result = parts.rounded(parts.add(operator, (image,), extents), behind.inputs[1:], behind.output)
     restored(parts, result, graph.tensors[node.output].shape, shape, axes, keep=bool(node.operator.keepdims))
     return parts.finished()
 
 
-def _before_reshape(parts: Replacement, source: Node, shape: tuple[int, ...]) -> str | None:
-    """Return the floats of the image that integers of ``shape`` were before they were reshaped; None for others."""
+def _of_all(parts: Replacement, source: Node, axes: set[int]) -> str | None:
+    """Return the floats of an image of all elements that are reduced; None where it is one as it is, or none."""
+    assert isinstance(parts.node.operator, OnnxReduceMean | OnnxReduceSum)
+    x = parts.node.inputs[0]
+    shape = parts.graph.tensors[x].shape or ()
+    if len(shape) == _IMAGE_RANK:
+        done = axes == {1, 2, 3} and parts.node.operator.keepdims
+        return None if shape[0] > 1 or not axes >= {1, 2, 3} or done else x
+    if (image := _before_reshape(parts, source, None)) is not None:
+        return image
+    extents = image_shape(shape)
+    return None if extents is None else parts.transposed(parts.reshaped(x, (1, *extents)), (0, 3, 1, 2))
+
+
+def _before_reshape(parts: Replacement, source: Node, shape: tuple[int, ...] | None) -> str | None:
+    """Return the floats of the image that integers were before they were reshaped; None for others.
+
+    If it has a ``shape``, its channels stay.
+    """
     made = parts.graph.producer(source.inputs[0])
     if made is not None and isinstance(made.operator, OnnxQuantizeLinear) \
             and same_parameters(parts.graph, made.inputs[1:], source.inputs[1:]):
@@ -74,7 +99,7 @@ def _before_reshape(parts: Replacement, source: Node, shape: tuple[int, ...]) ->
     if made is None or not isinstance(made.operator, OnnxReshape):
         return None
     before = parts.graph.tensors[made.inputs[0]].shape
-    if before is None or len(before) != _IMAGE_RANK or before[:2] != shape[:2]:
+    if before is None or len(before) != _IMAGE_RANK or before[0] != 1 or (shape and before[1] != shape[1]):
         return None
     if parts.graph.tensors[made.inputs[0]].dtype != "float32":
         return parts.add(OnnxDequantizeLinear(), (made.inputs[0], *source.inputs[1:]), before)

@@ -46,3 +46,17 @@ def test_a_mean_over_a_large_image_is_taken_in_steps():
     model = ModelBuilder("qdq", seed=3)
     x = model.conv(model.input((1, 2, 66, 10)), 4, kernel=1)
     assert on_core(assert_layers(model.finish(reduced(model, x, (1, 4, 1, 1), (2, 3))))) == []
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+@pytest.mark.parametrize(("shape", "axes"), [
+    ((1, 336), (1,)), ((1, 8, 42), (1, 2)), ((6, 7, 8), (0, 1, 2)), ((1, 8, 6, 7), (1, 2, 3)),
+    ((1, 8, 6, 7), (0, 1, 2, 3)), ((1, 2, 4, 6, 7), (1, 2, 3, 4)), ((336, 1), (0,))])
+def test_a_mean_of_all_elements_is_one_of_an_image_wherever_they_lie(shape, axes, keep):
+    model = ModelBuilder("qdq", seed=4, zero_point=None)
+    x = model.conv(model.input((1, 3, 6, 7)), 8, kernel=1)
+    x = x if shape == x.shape else model.reshape(x, shape)
+    left = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape) if keep or axis not in axes)
+    network = assert_layers(model.finish(reduced(model, x, left, axes, keep=keep)))
+    assert on_core(network) == []
+    assert not shape[0] == 1 or len(network.layers) == 2     # nothing is moved
