@@ -10,8 +10,8 @@ from tilewright.compiler.tflite.tensors import TfliteOperator
 
 __all__ = [
     "concatenate", "depth_to_space", "gather", "in_file_layout", "inner_axis", "mirror_pad", "pack", "pad",
-    "put_in_file_layout", "reshape", "resize_nearest", "space_to_depth", "split", "split_by_sizes", "strided_slice",
-    "sub_slice", "transpose", "unpack",
+    "put_in_file_layout", "reshape", "resize_nearest", "reverse", "space_to_depth", "split", "split_by_sizes",
+    "strided_slice", "sub_slice", "tile", "transpose", "unpack",
 ]
 
 _AGAIN = "convert the model again"
@@ -185,6 +185,27 @@ def strided_slice(builder: GraphBuilder, operator: TfliteOperator) -> None:
                                     None if options["EndMask"] >> axis & 1 else end, stride)]
         bounds.append((axis, taken.start, taken.stop if taken.stop >= 0 else -_LARGEST, stride))
     _sliced(builder, operator, bounds)
+
+
+def reverse(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a REVERSE_V2 along constant axes."""
+    rank = len(builder.tensor(operator.inputs[0]).shape)
+    axes = constant_of(builder, operator, 1, "axis").reshape(-1).tolist()
+    for axis in axes:
+        inner_axis(operator, axis, rank)
+    _sliced(builder, operator, [(axis, -1, -_LARGEST, -1) for axis in sorted({axis % rank for axis in axes})])
+
+
+def tile(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a TILE by constant counts."""
+    x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
+    counts = constant_of(builder, operator, 1, "count").reshape(-1)
+    if counts.size != len(x.shape) or [extent * int(count) for extent, count in zip(x.shape, counts, strict=True)] \
+            != list(y.shape):
+        raise operator.refusal(f"its counts are {counts.tolist()} for {list(x.shape)}", _AGAIN)
+    inner = counts[list(FIRST)] if len(x.shape) == 4 else counts
+    builder.put(operator.outputs[0], "Tile", [builder.stored(operator.inputs[0]),
+                                              builder.constant(inner.astype(np.int64), f"{y.name}:counts")])
 
 
 def sub_slice(builder: GraphBuilder, operator: TfliteOperator) -> None:

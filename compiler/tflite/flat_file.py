@@ -13,7 +13,8 @@ import numpy as np
 import tflite
 
 from tilewright.compiler.errors import BadModelError, ModelTooLargeError, UnsupportedModelError
-from tilewright.compiler.tflite.schema_options import OPTIONS, TEXTS, VECTORS
+from tilewright.compiler.tflite.schema_options import OPTIONS, RAW_OPTIONS, TEXTS, VECTORS
+from tilewright.compiler.tflite.stored.sparse import SparsityError, dense
 from tilewright.compiler.tflite.tensors import TfliteModel, TfliteOperator, TfliteTensor
 from tilewright.compiler.tflite.variables import INITIALISER, with_open_state
 
@@ -136,14 +137,11 @@ class _FlatFile:
         if 8 * math.prod(shape) > _MAX_TENSOR_BYTES * 8:
             raise ModelTooLargeError(f"Tensor {name!r} ({index}) must have at most {_MAX_TENSOR_BYTES} elements, not "
                                      f"{math.prod(shape)}")
-        if tensor.Sparsity() is not None:
-            raise UnsupportedModelError(f"Tensor {name!r} ({index}) must be dense, and is sparse",
-                                        "convert the model without sparsity")
         scales, zeros, axis = self._quantisation(tensor, name, index, shape)
         ends = _ENDS.get(kind)
         if ends is not None and any(not ends.min <= zero <= ends.max for zero in zeros):
             raise self._damaged(f"a zero point of tensor {name!r} ({index}) is none of its levels")
-        data = self._data(tensor.Buffer(), kind, shape, f"Tensor {name!r} ({index})")
+        data = self._data(tensor, kind, shape, f"Tensor {name!r} ({index})")
         dtype = "int8" if kind == _FOUR_BITS else _DTYPES.get(kind, kind.lower())
         return TfliteTensor(index=index, name=name, shape=shape, dtype=dtype, scales=scales, zeros=zeros, axis=axis,
                             data=data)
@@ -167,8 +165,8 @@ class _FlatFile:
                                 f"{zeros.size} zero points along axis {axis}")
         return scales, np.resize(zeros, count), axis
 
-    def _data(self, buffer: int, kind: str, shape: tuple[int, ...], subject: str) -> np.ndarray | None:
-        count = self._count(self._file.BuffersLength(), "buffers")
+    def _data(self, tensor: Any, kind: str, shape: tuple[int, ...], subject: str) -> np.ndarray | None:
+        buffer, count = tensor.Buffer(), self._count(self._file.BuffersLength(), "buffers")
         if not 0 <= buffer < count:
             raise self._damaged(f"{subject} has buffer {buffer} of {count}")
         stored = self._file.Buffers(buffer)
@@ -182,6 +180,8 @@ class _FlatFile:
             raise self._damaged(f"{subject} has {size} bytes in a file of {len(self._content)}")
         raw = stored.DataAsNumpy()
         elements = math.prod(shape)
+        if (sparsity := tensor.Sparsity()) is not None:
+            return self._sparse(sparsity, raw, kind, shape, subject)
         if kind == _FOUR_BITS:
             wanted = -(-elements // 2)
         elif kind in _DTYPES:
@@ -193,8 +193,19 @@ class _FlatFile:
             raise self._damaged(f"{subject} of the shape {list(shape)} and type {kind} has {size} bytes, not {wanted}")
         if kind == _FOUR_BITS:
             return _nibbles(raw)[:elements].reshape(shape)
-        return np.frombuffer(raw.tobytes(), np.dtype(_DTYPES[kind]).newbyteorder("<")).reshape(shape).astype(
-            _DTYPES[kind])
+        return _numbers(raw, kind).reshape(shape)
+
+    def _sparse(self, sparsity: Any, raw: np.ndarray, kind: str, shape: tuple[int, ...], subject: str) -> np.ndarray:
+        """Return the whole of a constant of which the file keeps what is not zero."""
+        if kind not in _DTYPES:
+            raise UnsupportedModelError(f"{subject} is sparse, and must be one of {', '.join(_DTYPES.values())}, not "
+                                        f"{kind}", "convert the model without sparsity")
+        if raw.size % np.dtype(_DTYPES[kind]).itemsize:
+            raise self._damaged(f"{subject}, which is sparse, has {raw.size} bytes of {kind}")
+        try:
+            return dense(sparsity, _numbers(raw, kind), shape)
+        except SparsityError as error:
+            raise self._damaged(f"{subject} is sparse, and {error}") from error
 
     def _operator(self, operator: Any, index: int, codes: list[str],
                   tensors: tuple[TfliteTensor, ...]) -> TfliteOperator:
@@ -209,6 +220,8 @@ class _FlatFile:
                               options=self._options(operator, codes[code], what))
 
     def _options(self, operator: Any, kind: str, what: str) -> dict[str, Any]:
+        if kind in RAW_OPTIONS:
+            return self._raw_options(operator, kind, what)
         if kind not in OPTIONS:
             return {}
         table, names = OPTIONS[kind]
@@ -230,6 +243,15 @@ class _FlatFile:
                 value = getattr(options, name)()
                 found[name] = (value or b"").decode(errors="replace") if name in TEXTS else value
         return found
+
+    def _raw_options(self, operator: Any, kind: str, what: str) -> dict[str, Any]:
+        """Return the options of a custom operator, which are whole numbers of 32 bits."""
+        names = RAW_OPTIONS[kind]
+        size = self._count(operator.CustomOptionsLength(), f"bytes of options {what}")
+        if size < 4 * len(names):
+            raise self._damaged(f"the options {what} have {size} bytes, not {4 * len(names)}")
+        stored = bytes(operator.CustomOptions(each) for each in range(4 * len(names)))
+        return dict(zip(names, struct.unpack(f"<{len(names)}i", stored), strict=True))
 
     def _check_order(self, model: TfliteModel) -> None:
         """Refuse operators that read what nothing has computed yet, and tensors that are written twice."""
@@ -254,6 +276,11 @@ class _FlatFile:
 
 def _first(indices: Iterable[int]) -> list[int]:
     return sorted(indices)[:1]
+
+
+def _numbers(raw: np.ndarray, kind: str) -> np.ndarray:
+    """Return the numbers in some bytes."""
+    return np.frombuffer(raw.tobytes(), np.dtype(_DTYPES[kind]).newbyteorder("<")).astype(_DTYPES[kind])
 
 
 def _nibbles(raw: np.ndarray) -> np.ndarray:

@@ -24,11 +24,14 @@ _Function = Callable[[np.ndarray], np.ndarray]
 
 _ELEMENTARY: dict[str, tuple[tuple[str, ...], _Function]] = {
     "ABS": (("Abs",), np.abs),
+    "CEIL": (("Ceil",), np.ceil),
     "COS": (("Cos",), np.cos),
     "ELU": (("Elu",), lambda real: np.where(real < 0, np.expm1(real), real)),
     "EXP": (("Exp",), np.exp),
+    "FLOOR": (("Floor",), np.floor),
     "LOG": (("Log",), np.log),
     "NEG": (("Neg",), np.negative),
+    "ROUND": (("Round",), np.rint),
     "RSQRT": (("Sqrt", "Reciprocal"), lambda real: 1 / np.sqrt(real)),
     "SIN": (("Sin",), np.sin),
     "SQRT": (("Sqrt",), np.sqrt),

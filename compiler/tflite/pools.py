@@ -8,7 +8,7 @@ import numpy as np
 from tilewright.compiler.kernels.levels.softmax_steps import integer_softmax
 from tilewright.compiler.tflite.bounds import clamped, level_bounds, put_result, result_of
 from tilewright.compiler.tflite.element_moves import inner_axis, put_in_file_layout
-from tilewright.compiler.tflite.graph_builder import FLOAT, INT32, INT64, GraphBuilder, LevelNumbers, constant_of
+from tilewright.compiler.tflite.graph_builder import FLOAT, INT32, INT64, LAST, GraphBuilder, LevelNumbers, constant_of
 from tilewright.compiler.tflite.long_products import LongProduct, put_long
 from tilewright.compiler.tflite.numbers import kernel_numbers
 from tilewright.compiler.tflite.numbers.litert_numbers import fixed_point
@@ -16,7 +16,9 @@ from tilewright.compiler.tflite.numbers.one_sided import one_sided
 from tilewright.compiler.tflite.tensors import TfliteOperator
 from tilewright.compiler.tflite.weighted_sums import window
 
-__all__ = ["AWAY", "average_pool", "largest", "max_pool", "mean", "softmax", "total"]
+__all__ = [
+    "AWAY", "average_pool", "largest", "max_pool", "mean", "place", "smallest", "softmax", "total", "unit_length",
+]
 
 AWAY = np.float32(1 / (1 + 2.0**-19))
 """A step of the result in which halves of whole numbers up to 128 lie above, and nothing else changes its side:
@@ -24,6 +26,7 @@ averages of up to 1,024 numbers are at least 1 / 2,048 away from a half, and flo
 
 _MOST = 1024
 _IMAGE = {1, 2}
+_PLACES = {"int32": INT32, "int64": INT64}
 _UNIT = -128, 1 / 256
 _MOST_SUMS = 1 << 22
 
@@ -212,6 +215,38 @@ def total(builder: GraphBuilder, operator: TfliteOperator) -> None:
 def largest(builder: GraphBuilder, operator: TfliteOperator) -> None:
     """Add a REDUCE_MAX."""
     _reduced(builder, operator, "ReduceMax", _axes(builder, operator))
+
+
+def smallest(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a REDUCE_MIN."""
+    _reduced(builder, operator, "ReduceMin", _axes(builder, operator))
+
+
+def place(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add an ARG_MAX or ARG_MIN along one axis, which is gone from the result; the first place of equal levels."""
+    x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
+    found = _axes(builder, operator)
+    rest = [extent for axis, extent in enumerate(x.shape) if axis not in found]
+    if len(found) != 1 or list(y.shape) != rest or y.dtype not in _PLACES:
+        raise operator.refusal(f"its input has the shape {list(x.shape)}, its axes are {found} and its output is "
+                               f"{y.dtype} of {list(y.shape)}", "convert the model again")
+    kind = "ArgMax" if operator.kind == "ARG_MAX" else "ArgMin"
+    name = builder.node(kind, [builder.real(operator.inputs[0])], like=y.name, keepdims=1,
+                        axis=inner_axis(operator, found[0], len(x.shape)))
+    if y.dtype != "int64":
+        name = builder.node("Cast", [name], like=y.name, to=_PLACES[y.dtype])
+    if len(x.shape) == 4:
+        name = builder.node("Transpose", [name], like=y.name, perm=LAST)
+    put_in_file_layout(builder, operator.outputs[0], name)
+
+
+def unit_length(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add an L2_NORMALIZATION of the last axis."""
+    x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
+    if y.is_levels:
+        builder.near(operator, "its lengths are float32")
+    put_result(builder, operator, builder.node("LpNormalization", [builder.real(operator.inputs[0])], like=y.name, p=2,
+                                               axis=inner_axis(operator, -1, len(x.shape))))
 
 
 def _reduced(builder: GraphBuilder, operator: TfliteOperator, kind: str, axes: list[int]) -> None:

@@ -1,6 +1,6 @@
 """Which options each operator of TensorFlow Lite has that change what it computes, by the schema's names."""
 
-__all__ = ["OPTIONS", "TEXTS", "VECTORS"]
+__all__ = ["OPTIONS", "RAW_OPTIONS", "TEXTS", "VECTORS"]
 
 _CONVOLUTION = ("Padding", "StrideW", "StrideH", "FusedActivationFunction", "DilationWFactor", "DilationHFactor")
 _POOL = ("Pool2DOptions", ("Padding", "StrideW", "StrideH", "FilterWidth", "FilterHeight", "FusedActivationFunction"))
@@ -45,6 +45,12 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "VAR_HANDLE": ("VarHandleOptions", ("Container", "SharedName")),
 }
 """The table of options of each operator that has some, and what is read of it."""
+
+RAW_OPTIONS: dict[str, tuple[str, ...]] = {
+    "custom Convolution2DTransposeBias": ("Padding", "StrideW", "StrideH"),
+}
+"""Custom operators that are read, and the whole numbers that their options are: ``TfLiteTransposeConvParams`` of
+MediaPipe's ``transpose_conv_bias.cc``."""
 
 VECTORS = frozenset({"SqueezeDims"})
 """Options that are lists."""

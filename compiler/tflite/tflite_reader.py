@@ -20,7 +20,7 @@ from tilewright.compiler.tflite import weighted_sums as products
 from tilewright.compiler.tflite.flat_file import read_file
 from tilewright.compiler.tflite.graph_builder import TITLES, GraphBuilder
 from tilewright.compiler.tflite.mark import EngineName
-from tilewright.compiler.tflite.tensors import TfliteModel, TfliteOperator
+from tilewright.compiler.tflite.tensors import TfliteModel, TfliteOperator, TfliteTensor
 
 __all__ = ["OPERATORS", "TFLITE_NOTE", "onnx_of_tflite"]
 
@@ -30,8 +30,11 @@ _KERNELS_NOTE = "read from TensorFlow Lite, in the arithmetic of {}; what is equ
 OPERATORS: dict[str, Callable[[GraphBuilder, TfliteOperator], None]] = {
     "ABS": tables.elementary,
     "ADD": pairs.add,
+    "ARG_MAX": pools.place,
+    "ARG_MIN": pools.place,
     "AVERAGE_POOL_2D": pools.average_pool,
     "BATCH_MATMUL": products.batch_product,
+    "CEIL": tables.elementary,
     "CONCATENATION": moves.concatenate,
     "CONV_2D": products.convolution,
     "COS": tables.elementary,
@@ -42,9 +45,11 @@ OPERATORS: dict[str, Callable[[GraphBuilder, TfliteOperator], None]] = {
     "ELU": tables.elementary,
     "EXP": tables.elementary,
     "EXPAND_DIMS": moves.reshape,
+    "FLOOR": tables.elementary,
     "FULLY_CONNECTED": products.fully_connected,
     "GATHER": moves.gather,
     "HARD_SWISH": tables.swish,
+    "L2_NORMALIZATION": pools.unit_length,
     "LEAKY_RELU": tables.leaky_relu,
     "LOG": tables.elementary,
     "LOGISTIC": tables.logistic,
@@ -61,12 +66,15 @@ OPERATORS: dict[str, Callable[[GraphBuilder, TfliteOperator], None]] = {
     "PRELU": tables.sloped,
     "QUANTIZE": tables.quantise,
     "REDUCE_MAX": pools.largest,
+    "REDUCE_MIN": pools.smallest,
     "RELU": tables.rectify,
     "RELU6": tables.rectify,
     "RELU_N1_TO_1": tables.rectify,
     "RESHAPE": moves.reshape,
     "RESIZE_BILINEAR": resizing.resize_bilinear,
     "RESIZE_NEAREST_NEIGHBOR": moves.resize_nearest,
+    "REVERSE_V2": moves.reverse,
+    "ROUND": tables.elementary,
     "RSQRT": tables.elementary,
     "SIN": tables.elementary,
     "SLICE": moves.sub_slice,
@@ -82,9 +90,11 @@ OPERATORS: dict[str, Callable[[GraphBuilder, TfliteOperator], None]] = {
     "SUB": pairs.subtract,
     "SUM": pools.total,
     "TANH": tables.tangent,
+    "TILE": moves.tile,
     "TRANSPOSE": moves.transpose,
     "TRANSPOSE_CONV": products.transposed_convolution,
     "UNPACK": moves.unpack,
+    "custom Convolution2DTransposeBias": products.biased_transposed_convolution,
 }
 """Every operator that is read, by TensorFlow Lite's name."""
 
@@ -109,7 +119,7 @@ def onnx_of_tflite(content: bytes, subject: str, name: str, engine: EngineName =
     CompileError
         If the file is damaged or too large, or has what is not compiled; the message names operator and tensor.
     """
-    model = _with_constants(read_file(content, subject))
+    model = _with_known_values(read_file(content, subject))
     raise_all([_refusal(operator) for operator in model.operators if operator.kind not in OPERATORS])
     builder = GraphBuilder(model, engine)
     for operator in model.operators:
@@ -120,24 +130,52 @@ def onnx_of_tflite(content: bytes, subject: str, name: str, engine: EngineName =
     return builder.finished(name), (note, *builder.notes), builder.state
 
 
-def _with_constants(model: TfliteModel) -> TfliteModel:
-    """Return the model with what DEQUANTIZE makes of constants as constants: weights of fewer bits than float32."""
+def _with_known_values(model: TfliteModel) -> TfliteModel:
+    """Return the model with what DEQUANTIZE and DENSIFY make of constants, and what SHAPE tells, as constants."""
     tensors, left = list(model.tensors), []
     for operator in model.operators:
-        x = tensors[operator.inputs[0]] if operator.kind == "DEQUANTIZE" and operator.has(0) else None
-        if x is None or x.data is None or len(operator.outputs) != 1 or operator.outputs[0] in model.outputs:
+        x = tensors[operator.inputs[0]] if operator.kind in _KNOWN and operator.has(0) else None
+        if x is None or len(operator.outputs) != 1 or operator.outputs[0] in model.outputs or (
+                x.data is None and operator.kind != "SHAPE"):
             left.append(operator)
             continue
         y = tensors[operator.outputs[0]]
-        if x.shape != y.shape or y.dtype != "float32" or x.dtype not in ("int8", "uint8", "float16", "float32"):
-            raise operator.refusal(f"its input is {x.dtype} of {list(x.shape)} and its output {y.dtype} of "
-                                   f"{list(y.shape)}", "convert the model again")
-        values = x.data.astype(np.float32)
-        if x.scales.size:
-            along = [-1 if axis == x.axis and x.scales.size > 1 else 1 for axis in range(max(len(x.shape), 1))]
-            values = (values - x.zeros.astype(np.float32).reshape(along)) * x.scales.reshape(along)
-        tensors[y.index] = replace(y, data=values.astype(np.float32).reshape(y.shape))
+        tensors[y.index] = replace(y, data=_KNOWN[operator.kind](operator, x, y))
     return replace(model, tensors=tuple(tensors), operators=tuple(left))
+
+
+def _dequantised(operator: TfliteOperator, x: TfliteTensor, y: TfliteTensor) -> np.ndarray:
+    """Return the real numbers of a constant of fewer bits than float32."""
+    assert x.data is not None
+    if x.shape != y.shape or y.dtype != "float32" or x.dtype not in ("int8", "uint8", "float16", "float32"):
+        raise _unlike(operator, x, y)
+    values = x.data.astype(np.float32)
+    if x.scales.size:
+        along = [-1 if axis == x.axis and x.scales.size > 1 else 1 for axis in range(max(len(x.shape), 1))]
+        values = (values - x.zeros.astype(np.float32).reshape(along)) * x.scales.reshape(along)
+    return values.astype(np.float32).reshape(y.shape)
+
+
+def _whole(operator: TfliteOperator, x: TfliteTensor, y: TfliteTensor) -> np.ndarray:
+    """Return a sparse constant, which was made whole when it was read."""
+    assert x.data is not None
+    if x.shape != y.shape or x.dtype != y.dtype:
+        raise _unlike(operator, x, y)
+    return x.data
+
+
+def _shape(operator: TfliteOperator, x: TfliteTensor, y: TfliteTensor) -> np.ndarray:
+    if y.dtype not in ("int32", "int64") or y.shape != (len(x.shape),):
+        raise _unlike(operator, x, y)
+    return np.array(x.shape, y.dtype)
+
+
+def _unlike(operator: TfliteOperator, x: TfliteTensor, y: TfliteTensor) -> Exception:
+    return operator.refusal(f"its input is {x.dtype} of {list(x.shape)} and its output {y.dtype} of {list(y.shape)}",
+                            "convert the model again")
+
+
+_KNOWN = {"DEQUANTIZE": _dequantised, "DENSIFY": _whole, "SHAPE": _shape}
 
 
 def _refusal(operator: TfliteOperator) -> UnsupportedNodeError:

@@ -5,6 +5,7 @@ the other engines in whole numbers (`long_products`).
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,17 @@ def transposed_convolution(builder: GraphBuilder, operator: TfliteOperator) -> N
     attributes = {"kernel_shape": weights.shape[1:3], "strides": strides, "pads": [*before, *behind],
                   "output_padding": [max(-total, 0) for total in totals]}
     _put_product(builder, operator, "ConvTranspose", weights.transpose(3, 0, 1, 2), 1, attributes, data=2, bias=3)
+
+
+def biased_transposed_convolution(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add MediaPipe's Convolution2DTransposeBias: a TRANSPOSE_CONV whose input comes first.
+
+    Source: ``TransposeConvBias`` in MediaPipe's ``util/tflite/operations/transpose_conv_bias.cc``.
+    """
+    if len(operator.inputs) != 3:
+        raise operator.refusal(f"it has {len(operator.inputs)} inputs, not 3", "convert the model again")
+    x, weights, bias = operator.inputs
+    transposed_convolution(builder, replace(operator, inputs=(-1, weights, x, bias)))
 
 
 def fully_connected(builder: GraphBuilder, operator: TfliteOperator) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import tflite
 
 from tests.support.tflite_files import TfliteFile
 
@@ -294,6 +295,23 @@ _case("mean of rows", _reduced("MEAN", (1, 6, 5, 8), (1, 5, 8), (1,)))
 _case("mean of all", _reduced("MEAN", (1, 6, 10), (1, 10), (1,)))
 _case("mean of channels", _reduced("MEAN", (1, 7, 5, 8), (1, 7, 5), (3,)))
 _case("largest", _reduced("REDUCE_MAX", (1, 7, 5, 8), (1, 8), (1, 2), own=True))
+
+
+_case("smallest", _reduced("REDUCE_MIN", (1, 7, 5, 8), (1, 8), (1, 2), own=True))
+_case("reverse", _moved("REVERSE_V2", (1, 4, 6, 5), (1, 4, 6, 5), _ints(2)))
+_case("tile", _moved("TILE", (1, 4, 3, 5), (1, 8, 3, 10), _ints(1, 2, 1, 2)))
+_case("unit length", _one("L2_NORMALIZATION", (1, 24), result=(1 / 128, 0)))
+
+
+def _place(file: TfliteFile, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """Return the places of the largest of channels, as a segmentation ends."""
+    x = file.tensor((1, 6, 5, 21), 0.1, int(rng.integers(-100, 100)))
+    y = file.tensor((1, 6, 5), dtype="int32")
+    file.operator("ARG_MAX", [x, file.constant(_ints(3))], [y], OutputType=int(tflite.TensorType.INT32))
+    return [x], [y]
+
+
+_case("place of the largest", _place)
 
 
 def _residual(file: TfliteFile, rng: np.random.Generator) -> tuple[list[int], list[int]]:

@@ -40,13 +40,16 @@ class TfliteFile:
         self._graphs.append(([], []))
 
     def tensor(self, shape: Sequence[int], scale: float | Sequence[float] | None = None, zero: int = 0, *,
-               dtype: str = "int8", data: np.ndarray | None = None, axis: int = 0, name: str = "") -> int:
-        """Add a tensor and return its number; with ``data`` it is a constant."""
+               dtype: str = "int8", data: np.ndarray | None = None, axis: int = 0, name: str = "",
+               sparsity: int | None = None) -> int:
+        """Add a tensor and return its number; with ``data`` it is a constant, with `sparsity` a sparse one."""
         builder, settings = self._builder, {}
         buffer = 0
         if data is not None:
             buffer = len(self._buffers)
             self._buffers.append(self._table("Buffer", Data=builder.CreateByteVector(data.tobytes())))
+        if sparsity is not None:
+            settings["Sparsity"] = sparsity
         if scale is not None:
             scales = np.atleast_1d(np.array(scale, np.float32))
             settings["Quantization"] = self._table(
@@ -64,9 +67,30 @@ class TfliteFile:
         """Add a constant and return its number."""
         return self.tensor(values.shape, scale, zero, dtype=values.dtype.name, data=values, axis=axis)
 
-    def operator(self, kind: str, inputs: Sequence[int], outputs: Sequence[int], **options: Any) -> None:
-        """Add an operator; ``options`` by the schema's names."""
+    def sparsity(self, order: Sequence[int], blocks: Sequence[int],
+                 levels: Sequence[int | tuple[np.ndarray, np.ndarray]]) -> int:
+        """Add what a sparse tensor says of its places: each level's extent, or its segments and indices of bytes."""
+        builder, made = self._builder, []
+        for level in levels:
+            if isinstance(level, int):
+                made.append(self._table("DimensionMetadata", Format=tflite.DimensionType.DENSE, DenseSize=level))
+                continue
+            lists = [self._table("Uint8Vector", Values=builder.CreateByteVector(each.astype(np.uint8).tobytes()))
+                     for each in level]
+            kind = tflite.SparseIndexVector.Uint8Vector
+            made.append(self._table(
+                "DimensionMetadata", Format=tflite.DimensionType.SPARSE_CSR, ArraySegmentsType=kind,
+                ArraySegments=lists[0], ArrayIndicesType=kind, ArrayIndices=lists[1]))
+        return self._table(
+            "SparsityParameters", TraversalOrder=builder.CreateNumpyVector(np.array(order, np.int32)),
+            BlockMap=builder.CreateNumpyVector(np.array(blocks, np.int32)), DimMetadata=self._vector(made))
+
+    def operator(self, kind: str, inputs: Sequence[int], outputs: Sequence[int], custom: bytes = b"",
+                 **options: Any) -> None:
+        """Add an operator; ``options`` by the schema's names, or ``custom`` ones of an operator that has a title."""
         builder, settings = self._builder, {}
+        if custom:
+            settings["CustomOptions"] = builder.CreateByteVector(custom)
         if kind not in self._codes:
             self._codes.append(kind)
         if kind in OPTIONS:
@@ -95,6 +119,10 @@ class TfliteFile:
         return bytes(builder.Output())
 
     def _code(self, kind: str) -> int:
+        if kind.startswith("custom "):
+            title = self._builder.CreateString(kind.removeprefix("custom "))
+            return self._table("OperatorCode", BuiltinCode=tflite.BuiltinOperator.CUSTOM, CustomCode=title,
+                               DeprecatedBuiltinCode=tflite.BuiltinOperator.CUSTOM, Version=1)
         number = getattr(tflite.BuiltinOperator, kind)
         return self._table("OperatorCode", BuiltinCode=number, DeprecatedBuiltinCode=min(number, 127), Version=1)
 

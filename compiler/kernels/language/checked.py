@@ -78,7 +78,7 @@ def integers(call: Call, name: str) -> list[int] | None:
     if value is None:
         return None
     values = [value] if isinstance(value, int) else list(value)
-    if not all(isinstance(each, int) and abs(each) < 2**63 for each in values):
+    if not all(isinstance(each, int) and -2**63 <= each < 2**63 for each in values):
         raise Refused(f"{call.kernel} must have a constant list of integers as {name}, not {value!r}")
     return values
 

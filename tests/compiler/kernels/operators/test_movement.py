@@ -49,6 +49,7 @@ CASES = [
     *[("Slice", [tensor(1, 8, 9, 7, dtype=dtype), *parameters], {}) for dtype, *parameters in (
         ("float32", ints(1), ints(5), ints(1)), ("float32", ints(-3, 0), ints(1000, -1), ints(3, 2)),
         ("int32", ints(-1, 8), ints(-1000, 0), ints(1, 2), ints(-1, -3)), ("float32", ints(0, 1), ints(1, 8)),
+        ("float32", ints(-1), ints(-2**63), ints(3), ints(-1)),
         ("uint8", ints(2), ints(9), ints(-2), ints(2)))],
     *[("Concat", [tensor(*dims, dtype=dtype) for dims in shapes], {"axis": axis}) for shapes, axis, dtype in (
         (((1, 3, 4, 5), (1, 2, 4, 5), (1, 1, 4, 5)), 1, "float32"), (((1, 16, 4, 5), (1, 32, 4, 5)), 1, "int8"),

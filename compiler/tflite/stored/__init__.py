@@ -1,0 +1,1 @@
+"""How a .tflite file stores constants of few elements."""
