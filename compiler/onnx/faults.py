@@ -15,7 +15,8 @@ from tilewright.compiler.onnx.given_shapes import proposed_values
 from tilewright.compiler.onnx.half_floats import HALF_FLOATS
 from tilewright.isa.program import DTYPES
 
-__all__ = ["check_attributes", "check_domains", "check_order", "check_types", "contradiction", "no_model", "way_out_of"]
+__all__ = ["check_attributes", "check_domains", "check_order", "check_types", "contradiction", "no_model", "way_out_of",
+           "window_too_large"]
 
 _BRANCHING = ("If", "Loop")
 _WAY_OUT = "cut the model so that this node runs outside, or replace it"
@@ -52,6 +53,12 @@ def no_model(content: bytes, subject: str, *, file: str = "net.onnx", has_graph:
                              "or damaged", "copy or export it again")
     return BadModelError(f"{subject} must be an ONNX file, and this one of {len(content)} bytes is none, or is damaged",
                          "give the .onnx file that the exporter wrote")
+
+
+def window_too_large(name: str) -> BadModelError:
+    """Return the error for a window that is larger than what it reads."""
+    return BadModelError(f"Window of node {name!r} must fit into its padded input, and is larger",
+                         "give a larger input, with --shape where its size is open")
 
 
 def check_order(graph: onnx.GraphProto) -> None:

@@ -1,25 +1,22 @@
 """Open dimensions of a model's inputs: all of them named at once, with sizes that its layers take."""
 
 import itertools
-import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.onnx.given_shapes import open_shape, proposed_values
+from tilewright.compiler.onnx.sizes.fitting import constant_sizes, first_that_suits, skeleton, suits
 
 __all__ = ["BATCH_NOTE", "OpenShapesError", "has_open_batch", "open_shapes"]
 
 BATCH_NOTE = "a batch of 1 is computed, which the model leaves open; --batch N computes N images at a time"
 """Of a model whose first dimension is open."""
-
-_LARGE = 64
-"""Elements from which a constant is data, not a shape."""
 
 _SYMBOL = re.compile(r"[A-Za-z_]\w*")
 _SIZE_KEY = re.compile(r"(img|image|input)?_?(imgsz|size|shape|resolution)")
@@ -38,10 +35,8 @@ _LINE_HEIGHT = 64
 _ENDS_STRIDES = ("Gemm", "MatMul", "GlobalAveragePool", "Reshape", "Flatten", "ReduceMean", "Transpose")
 """Operators behind which axes are no longer those of the input."""
 
-_MOST = 96
-"""Multiples of the strides that are tried where no usual size suits."""
-
-_WINDOWED = ("Conv", "QLinearConv", "ConvInteger", "MaxPool", "AveragePool", "QLinearAveragePool")
+_MOST, _WIDEST = 96, 160
+"""Multiples of the strides that are tried where no usual size suits, and sizes where the first axis is no batch."""
 
 _TO_CONSUMERS = 12
 """Nodes from an input within which the first convolution is looked for."""
@@ -94,7 +89,7 @@ def open_shapes(proto: onnx.ModelProto) -> OpenShapesError | None:
     if not found:
         return None
     sizes, why = _proposal(proto, found)
-    options = list(_options(inputs, found, sizes, batches))
+    options = list(_options(inputs, found, sizes))
     settings = proposed_values(proto)
     always = f", and the value that {' and '.join(map(repr, settings))} always has" if settings else ""
     options += [word for name, value in settings.items() for word in ("--input-value", f"{name}={value}")]
@@ -121,28 +116,30 @@ def _named(extent: onnx.TensorShapeProto.Dimension) -> str:
 
 
 def _options(inputs: Iterable[tuple[onnx.ValueInfoProto, Sequence[onnx.TensorShapeProto.Dimension]]],
-             found: Sequence[_Open], sizes: Mapping[str, int], batches: set[str]) -> Iterator[str]:
+             found: Sequence[_Open], sizes: Mapping[str, int]) -> Iterator[str]:
     """Yield ``--shape`` and its value for each symbol, or for each input where a dimension has no proper symbol."""
     names = {value.name for value, _ in inputs}
-    if all(_SYMBOL.fullmatch(each.key) and each.key not in names for each in found):
-        for key in dict.fromkeys(each.key for each in found):
+    if all(_SYMBOL.fullmatch(key) and key not in names for key in sizes):
+        for key in sizes:
             yield from ("--shape", f"{key}={sizes[key]}")
         return
     for value, dims in inputs:
         if any(each.input == value.name for each in found):
             extents = [extent.dim_value if extent.dim_value > 0 else
-                       1 if axis == 0 or _named(extent) in batches else
-                       sizes[_named(extent) or f"{value.name}[{axis}]"] for axis, extent in enumerate(dims)]
+                       sizes.get(_named(extent) or f"{value.name}[{axis}]", 1) for axis, extent in enumerate(dims)]
             yield from ("--shape", f"{value.name}={','.join(map(str, extents))}")
 
 
 def _proposal(proto: onnx.ModelProto, found: Sequence[_Open]) -> tuple[dict[str, int], str]:
     """Return a size for each key, and where they are from, as the end of a sentence."""
-    skeleton, strides = _skeleton(proto), _total_strides(proto)
+    model, strides = skeleton(proto), _total_strides(proto)
+    first = {each.key: each for each in reversed(found)}
     keys = list(dict.fromkeys(each.key for each in found))
-    first = {key: next(each for each in found if each.key == key) for key in keys}
+    places = {(each.input, each.axis): each.key for each in found}
     usual = {key: _usual(proto, first[key], strides) for key in keys}
     stated = {key: _from_metadata(proto, first[key]) for key in keys}
+    constants = constant_sizes(proto)
+    known = {key: tuple(dict.fromkeys((*constants, *sizes))) for key, sizes in usual.items()}
     multiples = {key: sizes if len(sizes) == 1 else tuple(max(strides) * factor for factor in range(1, _MOST + 1))
                  for key, sizes in usual.items()}
     tried = [({key: stated[key] or usual[key] for key in keys}, "that the file's metadata state")] if any(
@@ -152,9 +149,23 @@ def _proposal(proto: onnx.ModelProto, found: Sequence[_Open]) -> tuple[dict[str,
     for candidates, why in tried:
         for place in range(max(map(len, candidates.values()))):
             sizes = {key: values[min(place, len(values) - 1)] for key, values in candidates.items()}
-            if _suits(skeleton, found, sizes):
+            if suits(model, places, sizes):
                 return sizes, why
+    if (sized := first_that_suits(model, places, known)) is not None:
+        return sized, "that its constants have"
+    first_axes = _first_axes(proto)
+    if any(key not in first for key in first_axes.values()):
+        wide = {key: tuple(dict.fromkeys((*sizes, *range(2, _WIDEST)))) for key, sizes in known.items()}
+        sized = first_that_suits(model, first_axes | places, dict.fromkeys(first_axes.values(), _FRAMES[:2]) | wide)
+        if sized is not None:
+            return sized, "that its layers take, with more than one along the first axis"
     return {key: usual[key][0] for key in keys}, "of your own, since no usual one suits its layers"
+
+
+def _first_axes(proto: onnx.ModelProto) -> dict[tuple[str, int], str]:
+    """Return the keys of open first axes of inputs, which may be rows or frames instead of a batch."""
+    return {(value.name, 0): _named(dims[0]) or f"{value.name}[0]" for value, dims in _inputs(proto)
+            if dims and dims[0].dim_value <= 0}
 
 
 def _from_metadata(proto: onnx.ModelProto, each: _Open) -> tuple[int, ...]:
@@ -253,58 +264,3 @@ def _total_strides(proto: onnx.ModelProto) -> tuple[int, int]:
         strides.update(dict.fromkeys(node.output, stride))
         largest = max(largest[0], stride[0]), max(largest[1], stride[1])
     return int(min(largest[0], 128)), int(min(largest[1], 128))
-
-
-def _skeleton(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with large constants as inputs of their types and shapes."""
-    graph = proto.graph
-    skeleton = onnx.ModelProto(ir_version=max(proto.ir_version, 4))
-    skeleton.opset_import.extend(proto.opset_import)
-    skeleton.graph.node.extend(graph.node)
-    large = {tensor.name for tensor in graph.initializer if math.prod(tensor.dims) > _LARGE}
-    skeleton.graph.initializer.extend(tensor for tensor in graph.initializer if tensor.name not in large)
-    constants = {tensor.name for tensor in graph.initializer}
-    skeleton.graph.input.extend(value for value in graph.input if value.name not in constants)
-    skeleton.graph.input.extend(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
-                                for tensor in graph.initializer if tensor.name in large)
-    for value in graph.output:
-        output = skeleton.graph.output.add()
-        output.name = value.name
-        output.type.tensor_type.elem_type = value.type.tensor_type.elem_type
-    return skeleton
-
-
-def _suits(skeleton: onnx.ModelProto, found: Sequence[_Open], sizes: Mapping[str, int]) -> bool:
-    """Tell whether shapes contradict each other nowhere with these sizes, as far as ONNX's rules can tell."""
-    model = onnx.ModelProto()
-    model.CopyFrom(skeleton)
-    at = {(each.input, each.axis): sizes[each.key] for each in found}
-    for value in model.graph.input:
-        for axis, extent in enumerate(value.type.tensor_type.shape.dim):
-            if extent.dim_value <= 0:
-                extent.dim_value = at.get((value.name, axis), 1)
-    try:
-        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError):
-        return False
-    shapes = {value.name: [extent.dim_value if extent.HasField("dim_value") else None
-                           for extent in value.type.tensor_type.shape.dim]
-              for value in (*inferred.graph.value_info, *inferred.graph.input, *inferred.graph.output)
-              if value.type.tensor_type.HasField("shape")}
-    return all(_agrees(node, shapes) for node in model.graph.node)
-
-
-def _agrees(node: onnx.NodeProto, shapes: Mapping[str, Sequence[int | None]]) -> bool:
-    """Tell whether a node's shapes agree where ONNX's rules do not look: elements, and inner extents of products."""
-    read, made = shapes.get(node.input[0]) if node.input else None, shapes.get(node.output[0])
-    if node.op_type in _WINDOWED and made is not None and any(extent is not None and extent < 1 for extent in made):
-        return False
-    if node.op_type in ("Reshape", "Flatten") and read and made:
-        counts = [math.prod(extent for extent in shape if extent is not None) for shape in (read, made)
-                  if None not in shape]
-        return len(set(counts)) <= 1
-    if node.op_type == "Gemm" and read and (weights := shapes.get(node.input[1])):
-        flags = {a.name: a.i for a in node.attribute}
-        inner = read[0 if flags.get("transA") else -1], weights[-1 if flags.get("transB") else 0]
-        return None in inner or inner[0] == inner[1]
-    return True

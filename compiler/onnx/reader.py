@@ -32,7 +32,7 @@ from tilewright.compiler.normal.rules.normal_form import normalise, without_inte
 from tilewright.compiler.onnx.border import border_of, detach_outputs, keep_state, keep_types, stated_outputs
 from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_functions, inline_functions, name_results
 from tilewright.compiler.onnx.dialects.qonnx import import_domains
-from tilewright.compiler.onnx.dialects.refused import check_dialects
+from tilewright.compiler.onnx.dialects.refused import check_classical, check_dialects
 from tilewright.compiler.onnx.faults import check_attributes, check_order, check_types, no_model, way_out_of
 from tilewright.compiler.onnx.half_floats import widen
 from tilewright.compiler.onnx.opset import raised, with_gelu, with_kernels, with_round
@@ -204,6 +204,7 @@ def _parse(model: str | Path | bytes, engine: EngineName = "litert") -> onnx.Mod
         raise no_model(model, subject, file=file, has_graph=proto.HasField("graph"))
     if is_pulp(proto):
         proto = _of_pulp(proto, folder, len(model), subject)
+    check_classical(proto)
     check_dialects(proto)
     check_types(proto, subject)
     if in_order(proto.graph):

@@ -6,8 +6,9 @@ import onnx
 from onnx import TensorProto, helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
-from tilewright.compiler.onnx.faults import contradiction
+from tilewright.compiler.onnx.faults import contradiction, window_too_large
 from tilewright.compiler.onnx.open_shapes import open_shapes
+from tilewright.compiler.onnx.sizes.fitting import parts_before_slices, too_large_window
 
 __all__ = ["first_line", "fix_batch", "infer_shapes"]
 
@@ -113,6 +114,20 @@ def _inferred(proto: onnx.ModelProto, *, strict: bool = True) -> onnx.ModelProto
 
 
 def _infer(proto: onnx.ModelProto, *, check_type: bool, strict: bool) -> onnx.ModelProto:
+    for part in parts_before_slices(proto):
+        _require_windows(_by_rules(part, check_type=check_type, strict=strict))
+    return _require_windows(_by_rules(proto, check_type=check_type, strict=strict))
+
+
+def _require_windows(inferred: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model whose windows lie within their padded inputs."""
+    node = too_large_window(inferred.graph)
+    if node is not None:
+        raise window_too_large(node.name or node.output[0])
+    return inferred
+
+
+def _by_rules(proto: onnx.ModelProto, *, check_type: bool, strict: bool) -> onnx.ModelProto:
     try:
         return onnx.shape_inference.infer_shapes(proto, check_type=check_type, strict_mode=strict, data_prop=True)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError) as error:

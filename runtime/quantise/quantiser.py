@@ -84,7 +84,7 @@ def quantise(read: onnx.ModelProto, file: Path, calibrate: Path | None, steps: S
             return result
         prepared = float_graph.prepare(read)
         _require_few(file.name, prepared.proto)
-        arguments = _arguments(prepared.proto.SerializeToString())
+        arguments = _arguments(file.name, prepared.proto.SerializeToString())
         unread = {each.name for each in arguments} - {name for node in prepared.proto.graph.node for name in node.input}
         calibration = read_calibration(calibrate, arguments, unread) if calibrate else \
             noise(arguments, unread, whole_bounds(prepared.proto), proposed_values(prepared.proto))
@@ -161,13 +161,20 @@ def _silent() -> onnxruntime.SessionOptions:
     return options
 
 
-def _arguments(model: bytes) -> list[NodeArg]:
-    inputs = onnxruntime.InferenceSession(model, _silent(), providers=_PROVIDERS).get_inputs()
+def _arguments(name: str, model: bytes) -> list[NodeArg]:
+    try:
+        inputs = onnxruntime.InferenceSession(model, _silent(), providers=_PROVIDERS).get_inputs()
+    except Exception as error:
+        raise _not_run(name, error) from error
     for each in inputs:
         if each.type not in ONNX_TYPES.values():
             raise InputError(f"Input {each.name!r} of a model to quantise must be one of {', '.join(ONNX_TYPES)}, not "
                              f"{each.type}")
     return [NodeArg(each.name, tuple(each.shape), each.type) for each in inputs]
+
+
+def _not_run(name: str, error: Exception) -> InputError:
+    return InputError(f"Model {name!r} cannot be quantised, because ONNX Runtime cannot run it: {reason(error)}")
 
 
 def _require_same(name: str, read: onnx.ModelProto, prepared: bytes, feed: Mapping[str, np.ndarray], *,
@@ -178,8 +185,7 @@ def _require_same(name: str, read: onnx.ModelProto, prepared: bytes, feed: Mappi
         try:
             results.append(onnxruntime.InferenceSession(content, _silent(), providers=_PROVIDERS).run(None, dict(feed)))
         except Exception as error:
-            raise InputError(f"Model {name!r} cannot be quantised, because ONNX Runtime cannot run it: "
-                             f"{reason(error)}") from error
+            raise _not_run(name, error) from error
     for before, after in zip(*results, strict=True):
         if not np.isfinite(before).all():
             raise InputError(f"Model {name!r} cannot be quantised: for the first sample its results are not "

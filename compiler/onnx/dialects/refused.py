@@ -1,16 +1,18 @@
-"""Graphs in the dialects of other tools, rejected by the name of the tool."""
+"""Graphs of other worlds, rejected by name: integer dialects of other tools, classical machine learning."""
 
 import onnx
 
 from tilewright.compiler.errors import UnsupportedModelError
 
-__all__ = ["check_dialects"]
+__all__ = ["check_classical", "check_dialects"]
 
 _DEEPLOY = {"RequantizedConv", "RequantizedGemm", "RequantizediGELU", "iSoftmax", "iLayerNorm", "iGELU",
             "IntegerMean", "IntegerDiv"}
 _FINN = {"MultiThreshold", "StreamingFCLayer_Batch", "Thresholding_Batch", "VVAU", "MVAU", "XnorPopcountMatMul"}
 _OPENVINO = {"FakeQuantize"}
 _TENSORRT = {"TRT_INT8QuantizeLinear", "TRT_INT8DequantizeLinear", "TRT_FP8QuantizeLinear"}
+
+_CLASSICAL = "ai.onnx.ml"
 
 _BEFORE = ("export the network before that step, in float or with QuantizeLinear and DequantizeLinear; --calibrate "
            "quantises a float one")
@@ -45,6 +47,21 @@ def check_dialects(proto: onnx.ModelProto) -> None:
                                     "its channels in blocks of the processor that ONNX Runtime's session ran on when "
                                     "it wrote the model",
                                     "save it at the level ORT_ENABLE_EXTENDED, or give the model that it was made from")
+
+
+def check_classical(proto: onnx.ModelProto) -> None:
+    """Refuse trees, encoders and other operators of classical machine learning, before any of their types.
+
+    Raises
+    ------
+    UnsupportedModelError
+        It names the first such node.
+    """
+    found = next((node for node in proto.graph.node if node.domain == _CLASSICAL), None)
+    if found is not None:
+        raise UnsupportedModelError(f"Model must be a neural network, and node {_name(found)!r} ({found.op_type}) is "
+                                    f"of {_CLASSICAL}, classical machine learning",
+                                    "run it with ONNX Runtime, or cut it off the network")
 
 
 def _name(node: onnx.NodeProto) -> str:

@@ -1,0 +1,1 @@
+"""Sizes of open dimensions, and whether a model takes them."""
