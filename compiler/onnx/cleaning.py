@@ -17,13 +17,14 @@ from onnx_ir.passes.common import (
 )
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
+from tilewright.compiler.network.image_forms import FORMS
 from tilewright.compiler.normal.constant_levels import of_constant
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.rules.normal_form import SHAPED_RULES
 from tilewright.compiler.onnx.shapes import first_line, infer_shapes
 from tilewright.compiler.onnx.top_one import with_extremes
 
-__all__ = ["clean", "clean_with_shapes", "expand_functions", "inline_functions", "name_results"]
+__all__ = ["clean", "clean_with_shapes", "expand_functions", "inline_functions", "name_results", "rename_images"]
 
 _FOLDED_ELEMENTS = 2**22
 """Largest result of a node that is computed while compiling."""
@@ -144,6 +145,40 @@ def name_results(proto: onnx.ModelProto) -> None:
             graphs += [each for attribute in node.attribute for each in (attribute.g, *attribute.graphs) if each.node]
             if "" in node.output and any(node.output):
                 _name_results_of(node, versions)
+
+
+def rename_images(proto: onnx.ModelProto) -> dict[str, str]:
+    """Rename tensors that are called as the image of another one would be, in place; return the new names by the old.
+
+    What a user feeds or gets keeps its name: then the other one is renamed, if that is not public too.
+    """
+    graphs = [proto.graph]
+    for graph in graphs:
+        graphs += [each for node in graph.node for attribute in node.attribute
+                   for each in (attribute.g, *attribute.graphs) if each.node]
+    nodes = [node for graph in graphs for node in graph.node]
+    known = {name for node in nodes for name in (*node.input, *node.output)} | {
+        each.name for graph in graphs for each in (*graph.input, *graph.output, *graph.initializer)}
+    public = {each.name for each in (*proto.graph.input, *proto.graph.output)}
+    renamed: dict[str, str] = {}
+    for name in sorted(known):
+        stem = next((name.removesuffix(form.suffix) for form in FORMS if name.endswith(form.suffix)), name)
+        old = name if name not in public else stem
+        if stem == name or stem not in known or old in public or stem in renamed:
+            continue
+        new = old.replace(":", "_")
+        while new in known:
+            new += "_"
+        renamed[old] = new
+        known = known | {new}
+    if renamed:
+        for node in nodes:
+            node.input[:] = [renamed.get(name, name) for name in node.input]
+            node.output[:] = [renamed.get(name, name) for name in node.output]
+        for graph in graphs:
+            for each in (*graph.input, *graph.output, *graph.initializer, *graph.value_info):
+                each.name = renamed.get(each.name, each.name)
+    return renamed
 
 
 def _name_results_of(node: onnx.NodeProto, versions: Mapping[str, int]) -> None:

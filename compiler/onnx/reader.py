@@ -30,7 +30,14 @@ from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.normal.constant_arrays import array_of
 from tilewright.compiler.normal.rules.normal_form import normalise, without_integer_operators
 from tilewright.compiler.onnx.border import border_of, detach_outputs, keep_state, keep_types, stated_outputs
-from tilewright.compiler.onnx.cleaning import clean, clean_with_shapes, expand_functions, inline_functions, name_results
+from tilewright.compiler.onnx.cleaning import (
+    clean,
+    clean_with_shapes,
+    expand_functions,
+    inline_functions,
+    name_results,
+    rename_images,
+)
 from tilewright.compiler.onnx.dialects.qonnx import import_domains
 from tilewright.compiler.onnx.dialects.refused import check_classical, check_dialects
 from tilewright.compiler.onnx.faults import check_attributes, check_order, check_types, no_model, way_out_of
@@ -137,7 +144,10 @@ def read_model(model: str | Path | bytes, engine: EngineName = "litert") -> onnx
     CompileError
         If it is no model, contradicts itself, or is too large.
     """
-    proto = expand_dialects(inline_functions(_parse(model, engine)))
+    proto = inline_functions(_parse(model, engine))
+    for old, new in rename_images(proto).items():
+        add_note(proto, f"tensor {old!r} is called {new!r} here: its own name would be that of another's image")
+    proto = expand_dialects(proto)
     keep_types(proto)
     if halves := widen(proto):
         add_note(proto, f"computed in float32, not {' and '.join(sorted(halves))} as in the file")
