@@ -20,6 +20,7 @@ from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.forms.attention import ATTENTION
 from tilewright.compiler.normal.forms.constant_parts import MASKS, PARTS
 from tilewright.compiler.normal.forms.einsum import EINSUM
+from tilewright.compiler.normal.forms.far_taps import FAR_TAPS
 from tilewright.compiler.normal.forms.flat_volumes import VOLUMES
 from tilewright.compiler.normal.forms.fused import FUSED
 from tilewright.compiler.normal.forms.gains import GAINS
@@ -53,7 +54,7 @@ FORMS: tuple[Rule, ...] = (FUSED, ATTENTION, EINSUM, TURNED_PRODUCTS, STACKED)
 """Rules of float models too, before those are quantised."""
 
 RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, *FORMS, IMAGES, EXPAND, SPELLED_OUT, PLAIN, CONSTANTS, WEIGHT_LEVELS,
-                           BLOCKS, GAINS, MASKS, PARTS, VOLUMES, CHANNELS, OFFSETS, FACTORS, BIASES, JOINED,
+                           BLOCKS, GAINS, MASKS, PARTS, VOLUMES, FAR_TAPS, CHANNELS, OFFSETS, FACTORS, BIASES, JOINED,
                            IDLE, SHUFFLES, TURNS, FUNCTIONS, STORAGE, NARROW, MIRRORED, PAIRS, ROUND_TRIPS,
                            EARLIER, INSIDE)
 """In this order, again and again: what makes Q and DQ plain comes before what compares them, and one Q goes before a
