@@ -1,11 +1,11 @@
 """How a tensor lies in main memory: NHWC, gap-free or as part of a larger tensor."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tilewright.compiler.network.layers import Layer, Shape, TensorInfo
+from tilewright.compiler.network.layers import Layer, Place, Shape, TensorInfo
 
-__all__ = ["LayerLayouts", "Layout", "layout_of"]
+__all__ = ["LayerLayouts", "Layout", "channels_of", "layout_of", "place_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,21 @@ def layout_of(info: TensorInfo) -> Layout:
         return Layout(info.shape, width * channels, channels)
     images = info.images if info.place.image_step else 1
     return Layout(info.shape, info.place.row_step, info.place.pixel_step, images, info.place.image_step)
+
+
+def place_of(info: TensorInfo) -> Place:
+    """Return where a tensor lies in what holds it, which may be itself."""
+    channels, _, width = info.shape
+    return info.place or Place(parent=info.name, offset=0, row_step=width * channels, pixel_step=channels)
+
+
+def channels_of(info: TensorInfo, first: int, stop: int) -> TensorInfo:
+    """Return a range of a tensor's channels as a part of what the tensor lies in."""
+    place = place_of(info)
+    absent = info.absent and info.absent.part(first, stop, place_of(info.in_model))
+    return replace(info, name=f"{info.name}[{first}:{stop}]", shape=(stop - first, *info.shape[1:]),
+                   place=replace(place, offset=place.offset + first), dims=None, absent=absent,
+                   onnx_name=None, onnx_dtype=None, onnx_shape=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilewright.compiler.network.layers import CoreLayer, Layer, Network, Place, TensorInfo
-from tilewright.compiler.network.layout import LayerLayouts
+from tilewright.compiler.network.layers import CoreLayer, Layer, Network, TensorInfo
+from tilewright.compiler.network.layout import LayerLayouts, channels_of
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
 from tilewright.isa.machine import Machine
@@ -65,7 +65,7 @@ def _cut(layer: Layer, tensors: dict[str, TensorInfo], step: int) -> tuple[list[
     parts = []
 
     def part(name: str, first: int, stop: int) -> str:
-        info = _channels(tensors[name], first, stop)
+        info = channels_of(tensors[name], first, stop)
         new[info.name] = info
         return info.name
 
@@ -90,18 +90,3 @@ def _table_from(layer: Layer, first: int) -> np.ndarray | None:
     if layer.stage is None or layer.table is None:
         return layer.table
     return np.roll(layer.table, -first * layer.stage.stage.parameter_bytes)
-
-
-def _channels(info: TensorInfo, first: int, stop: int) -> TensorInfo:
-    """Return a range of a tensor's channels as a part of what the tensor lies in."""
-    place = _place(info)
-    absent = info.absent and info.absent.part(first, stop, _place(info.in_model))
-    return replace(info, name=f"{info.name}[{first}:{stop}]", shape=(stop - first, *info.shape[1:]),
-                   place=replace(place, offset=place.offset + first), dims=None, absent=absent,
-                   onnx_name=None, onnx_dtype=None, onnx_shape=None)
-
-
-def _place(info: TensorInfo) -> Place:
-    """Return where a tensor lies in what holds it, which may be itself."""
-    channels, _, width = info.shape
-    return info.place or Place(parent=info.name, offset=0, row_step=width * channels, pixel_step=channels)

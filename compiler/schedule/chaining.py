@@ -166,11 +166,10 @@ class ChainPlanner:
         """Return ``chain`` with the layer behind it; None if that one cannot find its whole input on chip."""
         first, reader = chain.first, chain.first + len(chain.plans)
         sources = self.flow.sources(reader)
-        if sources is None or min(sources) < first or behind.layer.unit is not None \
-                or self.flow.weighs(reader, range(reader)):
+        if sources is None or min(sources) < first or behind.layer.unit is not None:
             return None
         plan = plan_chained_once(behind.layer, self.machine, self.options, behind.layouts, OnChip(input=True), 1)
-        if plan is None:
+        if plan is None or (self.flow.weighs(reader, range(reader)) and not _waits_for_weights(plan)):
             return None
         found, after = chain.found | {reader}, list(chain.plans)
         for writer, channel in sources.items():
@@ -194,6 +193,11 @@ class ChainPlanner:
             padding = max(0, padding - fill_cycles(apart, apart.tiles[0], machine))
         # It hides behind the loads of the first layer, but for the first of these.
         return 0 if (head.splits_input or len(head.tiles) > 1) and len(chain.plans) > 1 else padding
+
+
+def _waits_for_weights(plan: LayerPlan) -> bool:
+    """Tell whether a load of data, that of a residual, can wait for computed weights where the input needs none."""
+    return plan.layer.residual is not None and not plan.blocks[0].holds
 
 
 def _worth(chain: Chain, plans: Sequence[AnyPlan]) -> float:

@@ -128,6 +128,10 @@ class LoadedRegions:
         """Tell whether the next need not yet loaded is one of ``step``."""
         return self.loaded < len(self.needs) and self.needs[self.loaded].first <= step
 
+    def next_layer(self) -> int | None:
+        """Return the layer of the next need not yet loaded; None if there is none."""
+        return self.needs[self.loaded].layer if self.loaded < len(self.needs) else None
+
     def take(self, size: int, *, ahead: bool = False, around: bool = False) -> Region | None:
         """Allocate for the next need; None while its room is taken, or, with ``ahead``, used by the latest step.
 

@@ -18,7 +18,7 @@ from itertools import chain
 
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.memory_map import MemoryPlan
-from tilewright.compiler.plan.cost import compute_cycles, input_cycles, output_cycles
+from tilewright.compiler.plan.cost import input_cycles, output_cycles
 from tilewright.compiler.plan.footprint import (
     TOKEN_WORDS,
     held_bytes,
@@ -50,7 +50,7 @@ from tilewright.compiler.schedule.rings import (
 )
 from tilewright.compiler.schedule.steps import CoreCall, Kind, Need, TileStep, block_of, needs_of, steps_of, tile_of
 from tilewright.compiler.schedule.stretch_commands import in_stretches
-from tilewright.compiler.schedule.weight_image import BlockImage, Span, computed_spans
+from tilewright.compiler.schedule.weight_image import BlockImage, Span, computed_spans, written_before
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 from tilewright.isa.program import Call
@@ -146,9 +146,8 @@ class ProgramScheduler:
             free = self.free_bytes(step, following)
             if following.first:
                 self.fetch_ahead(step.layer, free)
-                self.load_data(following)
-            else:
-                self.load_data(following)
+            self.load_data(following)
+            if not following.first:
                 self.fetch_ahead(step.layer, free)
         return self.drafts
 
@@ -170,7 +169,7 @@ class ProgramScheduler:
         """Load the first data and weights of a layer with computed weights, behind a load of data that waits for these.
 
         An earlier load may have waited for them. Else the residual's load waits, so that the weights come before the
-        input.
+        input: all of them, if that has to wait for what comes later.
         """
         layer, plan = step.layer, self.plans[step.layer]
         written = computed_spans(plan.layer, self.images[layer], self.memory.weights)
@@ -184,6 +183,9 @@ class ProgramScheduler:
         self.opened.add(layer)
         self.load_weights(step, layer)
         if not late:
+            start = self.memory.tensors.get(plan.layer.input, 0)
+            if plan.chip.input or not self.touched.there([(start, start + plan.layouts.input.span)]):
+                self.load_product(layer, layer)
             self.load_data(step)
 
     def load_weights(self, step: TileStep, layer: int) -> None:
@@ -204,7 +206,7 @@ class ProgramScheduler:
         if step.layer in self.calls:
             return 0
         plan, tile = self.plans[following.layer], tile_of(following, self.plans)
-        time = _step_cycles(step, self.plans, self.machine)
+        time = step.cycles(self.plans, self.machine)
         time -= sum(on_chip.padding_cycles(self.plans[index], self.machine, rows)
                     for index, rows in self.to_fill(following))
         if not following.first:
@@ -230,7 +232,7 @@ class ProgramScheduler:
 
     def begin_block(self, *, ahead: bool = False) -> bool:
         """Make the next block of weights the one to load piece by piece; tell whether there is room for it."""
-        if self.weights.loaded == len(self.weights.needs):
+        if self.weights.next_layer() is None:
             return False
         need = self.weights.needs[self.weights.loaded]
         plan, image = self.plans[need.layer], self.images[need.layer][need.block]
@@ -295,9 +297,23 @@ class ProgramScheduler:
                                                region, self.machine))
 
     def load_data(self, step: TileStep) -> None:
-        """Load the input tile and the residual of ``step``, if they are not there."""
-        self.load_input(step)
-        self.load_residual(step)
+        """Load the input tile and the residual of ``step``, if they are not there.
+
+        In the last step of a layer one of them waits for a product's computed weights, which come behind it.
+        """
+        product = self.weights.next_layer() if step.last else None
+        written = [] if product is None or product in self.opened else written_before(
+            product, step.layer - 1, self.plans, self.images, self.memory)
+        self.load_input(step, written)
+        self.load_residual(step, [] if self.touched.there(written) else written)
+        if product is not None and written and self.touched.there(written):
+            self.opened.add(product)
+            self.load_product(product, step.layer)
+
+    def load_product(self, product: int, layer: int) -> None:
+        """Load the computed weights of ``product``, if they come next and have room, in the function of ``layer``."""
+        while self.weights.next_layer() == product and self.begin_block(ahead=True):
+            self.flush(layer)
 
     def load_input(self, step: TileStep, behind: Sequence[tuple[int, int]] = ()) -> None:
         """Load the input tile of ``step``, if it is not there, once memory ``behind`` is written."""
@@ -401,10 +417,10 @@ class ProgramScheduler:
     def to_fill(self, step: TileStep) -> list[tuple[int, range | None]]:
         """Return the layers whose padding must be written before the data of ``step``, and in which rows; None for all.
 
-        While padding is written, nothing is loaded and no results are stored beside it. So it is spread over the inputs
-        of the chain's first layer, to hide behind the computation. The padding of the layers that read its results
-        comes before its first input, or, if nothing is computed yet, row by row before the inputs whose results lie
-        beside it. The padding of all other layers comes before the further inputs, about as much before each.
+        While padding is written, nothing is loaded or stored. So it is spread over the inputs of the chain's first
+        layer, to hide behind the computation. The padding of the layers that read its results comes before its first
+        input, or, if nothing is computed yet, row by row before the inputs whose results lie beside it, that of all
+        other layers before the further inputs, about as much before each.
         """
         plan = self.plans[step.layer]
         if not plan.chip.output or plan.chip.input:
@@ -482,9 +498,3 @@ class ProgramScheduler:
             raise CompileError(f"The plan needs more of the {buffer} buffer than there is; this is a bug of the "
                                "compiler, please report it with the model")
         return region
-
-
-def _step_cycles(step: TileStep, plans: Mapping[int, LayerPlan], machine: Machine) -> int:
-    """Return how long the array works on ``step``."""
-    plan, block = plans[step.layer], block_of(step, plans)
-    return compute_cycles(plan.problem(machine), tile_of(step, plans), block)

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tilewright.compiler.plan.algorithms import Algorithm
+from tilewright.compiler.plan.cost import compute_cycles
 from tilewright.compiler.plan.footprint import WeightBlock, table_bytes
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.problem import turns_round
 from tilewright.compiler.plan.tiles import Tile
 from tilewright.compiler.schedule.groups import by_blocks
+from tilewright.isa.machine import Machine
 from tilewright.isa.program import Call
 
 __all__ = ["CoreCall", "Kind", "Need", "TileStep", "block_of", "key", "needs_of", "order", "steps_of", "tile_of"]
@@ -34,6 +36,10 @@ class TileStep:
     block: int
     first: bool
     last: bool
+
+    def cycles(self, plans: Mapping[int, LayerPlan], machine: Machine) -> int:
+        """Return how long the array works on it."""
+        return compute_cycles(plans[self.layer].problem(machine), tile_of(self, plans), block_of(self, plans))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.compiler.errors import CompileError
-from tilewright.compiler.network.layers import Layer
+from tilewright.compiler.network.layers import ChannelFactor, Layer
 from tilewright.compiler.network.memory_map import MemoryPlan
 from tilewright.compiler.plan.algorithms import Algorithm, LoopNest, kernel_runs, seen_kernels
 from tilewright.compiler.plan.footprint import WeightBlock, gains_start, parameter_channels
@@ -20,7 +20,7 @@ from tilewright.isa.semantics.inner_product import fold_run_eta, fold_tile_eta
 
 __all__ = [
     "BlockImage", "CodedPart", "Span", "computed_spans", "pack_channels", "pack_conv", "pack_conv23", "pack_network",
-    "pack_parameters", "with_computed",
+    "pack_parameters", "with_computed", "written_before",
 ]
 
 _Int8 = NDArray[np.int8]
@@ -157,6 +157,20 @@ def computed_spans(layer: Layer, images: Sequence[BlockImage], weights: int) -> 
     kinds = (("main", "parameters") if factor.parameters else ("main",)) if factor is not None else ()
     spans = [getattr(image, kind) for image in images for kind in kinds]
     return [(weights + span.start, weights + span.stop) for span in spans]
+
+
+def written_before(product: int, layer: int, plans: Mapping[int, LayerPlan],
+                   images: Mapping[int, Sequence[BlockImage]], memory: MemoryPlan) -> list[tuple[int, int]]:
+    """Return the `computed_spans` of a product of vectors, if layers before ``layer`` compute them; none of others.
+
+    Their stores are complete about when the data of the layer behind ``layer`` are, so that one load may wait for both.
+    """
+    if not isinstance(plans[product].layer.factor, ChannelFactor):
+        return []
+    spans = computed_spans(plans[product].layer, images[product], memory.weights)
+    writers = [index for index, plan in plans.items() if index < product and any(
+        start <= memory.tensors.get(name, -1) < stop for name in plan.layer.writes for start, stop in spans)]
+    return spans if writers and max(writers) < layer else []
 
 
 def _bias(plan: LayerPlan, machine: Machine) -> _Int32:

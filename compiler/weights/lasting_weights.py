@@ -86,10 +86,14 @@ def _content(layer: Layer) -> Hashable:
 
 
 def _sizes(plan: LayerPlan, machine: Machine) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the words of weights, and the channels of parameters, of all blocks of a plan and of its largest."""
-    words = [_up(block_words(block, plan.nest, machine), _WORDS) for block in plan.blocks]
-    channels = [_up(parameter_channels(block, plan.nest, machine), parameter_unit(machine)) for block in plan.blocks]
-    return (sum(words), max(words)), (sum(channels), max(channels))
+    """Return the words of weights, and the channels of parameters, of all blocks of a plan and of its largest.
+
+    A layer whose weights stay is planned anew, in fewer blocks, so all of them are rounded up together.
+    """
+    words = [block_words(block, plan.nest, machine) for block in plan.blocks]
+    channels = [parameter_channels(block, plan.nest, machine) for block in plan.blocks]
+    unit = parameter_unit(machine)
+    return (_up(sum(words), _WORDS), _up(max(words), _WORDS)), (_up(sum(channels), unit), _up(max(channels), unit))
 
 
 def _up(size: int, unit: int) -> int:

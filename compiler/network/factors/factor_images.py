@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.network.factors.factor_choice import TensorMakers, with_early_factors
+from tilewright.compiler.network.factors.operands_apart import with_operands_apart
 from tilewright.compiler.network.layers import (
     AnyLayer,
     ChannelFactor,
@@ -45,6 +46,7 @@ def with_factor_images(network: Network, machine: Machine) -> Network:
     """
     if not any(_unwritten(layer) for layer in network.layers):
         return network
+    network = with_operands_apart(network, machine)
     tensors = dict(network.tensors)
     layers = with_early_factors(network.layers, tensors)
     makers = TensorMakers(layers, tensors)
@@ -65,7 +67,9 @@ def with_factor_images(network: Network, machine: Machine) -> Network:
             products[index].append(found.written())
             images[index][1].extend(found.layers)
             tensors |= {info.name: info for info in found.tensors}
-    return replace(network, layers=tuple(_in_order(products, images)), tensors=tensors)
+    waits = [any(makers.last(network.tensors[name]) == index for name in layer.reads if name in network.tensors)
+             for index, layer in enumerate(layers[1:])]
+    return replace(network, layers=tuple(_in_order(products, images, [*waits, True])), tensors=tensors)
 
 
 def _unwritten(layer: AnyLayer) -> bool:
@@ -73,9 +77,12 @@ def _unwritten(layer: AnyLayer) -> bool:
     return isinstance(layer, Layer) and isinstance(layer.factor, ChannelFactor) and not layer.factor.images
 
 
-def _in_order(products: Sequence[Sequence[AnyLayer]],
-              images: dict[int, tuple[int, list[AnyLayer]]]) -> Iterator[AnyLayer]:
-    """Yield all layers: those of ``images``, by product, behind their maker and one more, and before the product."""
+def _in_order(products: Sequence[Sequence[AnyLayer]], images: dict[int, tuple[int, list[AnyLayer]]],
+              waits: Sequence[bool]) -> Iterator[AnyLayer]:
+    """Yield all layers: those of ``images``, by product, behind their maker and one more, and before the product.
+
+    The one more may be written weights, too, where the next layer waits for the maker: ``waits`` tells so by layer.
+    """
     for index, layers in enumerate(products):
         if index in images:
             yield from images.pop(index)[1]
@@ -89,7 +96,7 @@ def _in_order(products: Sequence[Sequence[AnyLayer]],
             if maker < latest:
                 del images[product]
                 yield from written
-                latest = index + 1
+                latest = index + waits[index]
 
 
 def _parts(layer: Layer, tensors: dict[str, TensorInfo], most: int) -> list[Layer]:
