@@ -5,6 +5,7 @@ import re
 import subprocess
 import tempfile
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 from tilewright.errors import ToolError
@@ -34,13 +35,15 @@ _SUM = re.compile(r"\s*assign .* [+-] ")
 """Verilator 5.006 also warns of a carry, one bit that is added to many."""
 
 
-def with_pragmas(text: str, top: str) -> str:
+def with_pragmas(text: str, top: str, others: Mapping[str, str] | None = None) -> str:
     """Return Verilog in which each line that Verilator warns of in one of `WAIVERS` has the warning off, and on behind.
 
     Parameters
     ----------
     text
-        All modules, among them ``top``.
+        Modules, among them ``top``.
+    others
+        Further modules that it needs, each in a file of its own.
 
     Raises
     ------
@@ -50,7 +53,7 @@ def with_pragmas(text: str, top: str) -> str:
         If there is no Verilator.
     """
     warned = defaultdict(set)
-    for kind, number in _warnings(text, top):
+    for kind, number in _warnings(text, top, others or {}):
         warned[number].add(kind)
     lines = text.split("\n")
     for number, kinds in warned.items():
@@ -64,19 +67,22 @@ def with_pragmas(text: str, top: str) -> str:
     return "\n".join([*heading, *lines])
 
 
-def _warnings(text: str, top: str) -> list[tuple[str, int]]:
+def _warnings(text: str, top: str, others: Mapping[str, str]) -> list[tuple[str, int]]:
     """Return kinds and lines of the warnings that `WAIVERS` has, of an earlier run if it was of the same text."""
     linter, environment = verilator_linter()
-    kept = cache_folder() / "lint" / f"{hashlib.sha256(f'{linter}{top}{text}'.encode()).hexdigest()}.txt"
+    kept = cache_folder() / "lint" / f"{hashlib.sha256(f'{linter}{top}{text}{dict(others)}'.encode()).hexdigest()}.txt"
     if not kept.exists():
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, f"{top}.v")
-            path.write_text(text)
-            done = subprocess.run([linter, "--lint-only", "-Wall", "-Wno-fatal", "--top-module", top, str(path)],
+            paths = [Path(folder, f"{name}.v") for name in (top, *others)]
+            for path, each in zip(paths, (text, *others.values()), strict=True):
+                path.write_text(each)
+            done = subprocess.run([linter, "--lint-only", "-Wall", "-Wno-fatal", "--top-module", top,
+                                   *map(str, paths)],
                                   env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ToolError(f"Verilator could not read {top}: {done.stderr.strip()[-400:]}")
         write_if_changed(kept, done.stderr)
-    found = [(_WIDTHS.get(kind, kind), int(number)) for kind, _, number in _WARNING.findall(kept.read_text())]
+    found = [(_WIDTHS.get(kind, kind), int(number)) for kind, file, number in _WARNING.findall(kept.read_text())
+             if Path(file).stem == top]
     sums = [("WIDTH", number) for number, line in enumerate(text.splitlines(), 1) if _SUM.match(line)]
     return [*(each for each in found if each[0] in WAIVERS), *sums]

@@ -26,6 +26,8 @@ from tilewright.isa.machine import Machine
 from tilewright.isa.registers.host_registers import WindowPins
 from tilewright.sim.verilog.core_sources import core_license, core_sources, system_sources
 from tilewright.sim.verilog.elaborate import bridge_modules, coprocessor_modules
+from tilewright.sim.verilog.modular.memories import MEMORY
+from tilewright.sim.verilog.modular.modules import Modules
 from tilewright.sim.verilog.ports import packaged, ports_of
 from tilewright.tools.files import reason, write_file
 from tilewright.tools.templates import render
@@ -34,6 +36,7 @@ __all__ = ["write_verilog"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _CONSTRAINTS = ("ecp5.lpf", "xilinx7.xdc", "timing.sdc")
+_MACROS = ("sky130_memory.v",)
 _FILE_LIST = "tilewright.f"
 
 
@@ -85,35 +88,39 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: Ha
     windows = windows or ("registers" if port == "axi4lite" else "pins")
     _prepare(folder)
     show("elaborating")
-    top, sources = _sources(machine, bus, port, windows)
+    design = coprocessor_modules(machine, port, windows)
+    top, sources = _sources(machine, design, bus, port, windows)
     show("running the testbench's network")
     package = _Package()
     package.files |= {f"rtl/{name}": text for name, text in sources.items()}
     commands = _add_testbench(package, machine, bus, port, top, list(sources))
-    for name in _CONSTRAINTS:
-        package.template(f"constraints/{name}", name, {"windows": windows, "bus": bus})
+    for folder_of, names in (("constraints", _CONSTRAINTS), ("macros", _MACROS)):
+        for name in names:
+            package.template(f"{folder_of}/{name}", name, {"windows": windows, "bus": bus})
     package.files[_FILE_LIST] = "".join(f"rtl/{name}\n" for name in sources)
     package.files |= descriptions(machine, top, tuple(package.files))
     package.files = {name: licensed(name, text) for name, text in package.files.items()} | {"LICENSE": licence_text()}
     if with_core:
         package.files |= _core_files()
-    package.files["README.md"] = readme(machine, bus, port, top, tuple(package.files), commands, with_core=with_core)
+    package.files["README.md"] = readme(
+        machine, bus, port, top, tuple(package.files), commands, design.memories, with_core=with_core)
     show("writing")
-    paths = []
-    for name, text in package.files.items():
-        paths.append(folder / name)
-        _make(paths[-1].parent)
-        write_file(paths[-1], text.encode())
-    return paths
+    paths = {folder / name: text for name, text in package.files.items()}
+    for path, text in paths.items():
+        _make(path.parent)
+        write_file(path, text.encode())
+    return list(paths)
 
 
-def _sources(machine: Machine, bus: Bus, port: HardwarePort, windows: WindowPins) -> tuple[Top, dict[str, str]]:
+def _sources(machine: Machine, design: Modules, bus: Bus, port: HardwarePort,
+             windows: WindowPins) -> tuple[Top, dict[str, str]]:
     """Return the top module and the Verilog of all modules by file name, the top first."""
-    coprocessor = packaged(coprocessor_modules(machine, port, windows), COPROCESSOR)
+    coprocessor, memory = packaged(design, COPROCESSOR), render(_TEMPLATES / "memory.v")
     name = BRIDGES.get(bus)
     bridge = packaged(bridge_modules(name, machine.bus_bytes), name) if name else ""
     top = build_top(machine, bus, port, ports_of(coprocessor, COPROCESSOR), ports_of(bridge, name) if name else ())
-    sources = {f"{TOP}.v": top.text, f"{COPROCESSOR}.v": with_pragmas(coprocessor, COPROCESSOR)}
+    sources = {f"{TOP}.v": top.text, f"{COPROCESSOR}.v": with_pragmas(coprocessor, COPROCESSOR, {MEMORY: memory}),
+               f"{MEMORY}.v": memory}
     return top, sources | ({f"{name}.v": with_pragmas(bridge, name)} if name else {})
 
 
@@ -124,7 +131,7 @@ def _core_files() -> dict[str, str]:
     """
     theirs = {f"{CORE_FOLDER}/{path.name}": path.read_text(encoding="utf-8") for path in core_sources()}
     ours = {f"rtl/{path.name}": licensed(path.name, path.read_text(encoding="utf-8")) for path in system_sources()}
-    listed = "".join(f"{name}\n" for name in (*theirs, *ours, f"rtl/{COPROCESSOR}.v"))
+    listed = "".join(f"{name}\n" for name in (*theirs, *ours, f"rtl/{COPROCESSOR}.v", f"rtl/{MEMORY}.v"))
     licence = core_license().read_text(encoding="utf-8")
     return {**theirs, f"{CORE_FOLDER}/LICENSE": licence, **ours, SYSTEM_FILES: listed}
 

@@ -1,5 +1,6 @@
 """The README of a Verilog package: files, instantiation, ports, windows, clock, bus, resources."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tilewright._version import __version__
@@ -18,17 +19,20 @@ from tilewright.hardware.synthesis.families.ecp5 import ECP5_SYNTHESIS
 from tilewright.isa.command_port import HardwarePort
 from tilewright.isa.machine import Machine
 from tilewright.isa.registers.host_registers import registers_of
+from tilewright.sim.verilog.modular.memories import MEMORY, MemoryShape
 from tilewright.tools.templates import render
 
 __all__ = ["instance", "readme"]
 
 _TEMPLATE = Path(__file__).parent / "templates" / "README.md.j2"
 
-_SOURCES = (f"rtl/{TOP}.v", f"rtl/{COPROCESSOR}.v", *(f"rtl/{name}.v" for name in BRIDGES.values()))
+_SOURCES = (f"rtl/{TOP}.v", f"rtl/{COPROCESSOR}.v", f"rtl/{MEMORY}.v", *(f"rtl/{name}.v" for name in BRIDGES.values()))
 
 _FILES = {
     f"rtl/{TOP}.v": "the top module: flat ports, each with its meaning",
     f"rtl/{COPROCESSOR}.v": "the coprocessor, generated",
+    f"rtl/{MEMORY}.v": "the memory that all its buffers are instances of",
+    "macros/sky130_memory.v": "the same of macros of OpenRAM for sky130",
     f"rtl/{BRIDGES['wishbone']}.v": "the adapter from its AXI4 port to Wishbone, generated",
     f"rtl/{BRIDGES['axi4-own-clock']}.v": "the queues between its clock and that of the bus, generated",
     "testbench/testbench.v": "sends commands, compares memory",
@@ -57,9 +61,12 @@ _FILES = {
 }
 
 
-def readme(machine: Machine, bus: Bus, port: HardwarePort, top: Top, files: tuple[str, ...], commands: int, *,
-           with_core: bool) -> str:
-    """Return the text of README.md for a package of ``files``, by their paths; the testbench sends ``commands``."""
+def readme(machine: Machine, bus: Bus, port: HardwarePort, top: Top, files: tuple[str, ...], commands: int,
+           memories: Mapping[MemoryShape, int], *, with_core: bool) -> str:
+    """Return the text of README.md for a package of ``files``, by their paths; the testbench sends ``commands``.
+
+    ``memories`` has each shape of those that are instances of one module, and how many there are.
+    """
     listed = {name: _FILES[name] for name in files if name in _FILES}
     if with_core:
         listed[f"{CORE_FOLDER}/*.sv"] = "CV32E40X, unmodified"
@@ -67,7 +74,8 @@ def readme(machine: Machine, bus: Bus, port: HardwarePort, top: Top, files: tupl
         _TEMPLATE, machine=machine, bus=bus, port=port, registers=registers_of(top.windows), windows=top.windows,
         bus_bits=8 * machine.bus_bytes, with_core=with_core, version=__version__, synth_ecp5=ECP5_SYNTHESIS,
         files=listed, top=TOP, sources=[name for name in files if name in _SOURCES], instance=instance(top),
-        ports=top.ports, system=SYSTEM, system_files=SYSTEM_FILES, core_folder=CORE_FOLDER, commands=commands)
+        ports=top.ports, system=SYSTEM, system_files=SYSTEM_FILES, core_folder=CORE_FOLDER, commands=commands,
+        memory=MEMORY, memories=memories)
 
 
 def instance(top: Top) -> str:

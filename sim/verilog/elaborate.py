@@ -104,8 +104,11 @@ def coprocessor_rtlil(machine: Machine, port: HardwarePort = "cvxif", *, watched
 
 
 def coprocessor_modules(machine: Machine, port: HardwarePort, windows: WindowPins) -> Modules:
-    """Return the same with one module for each kind of block, the names of the source and each module's contract."""
-    return _elaborated(lambda: modules_of(_coprocessor(machine, port, windows), "coprocessor"))
+    """Return the same with one module for each kind of block, the names of the source and each module's contract.
+
+    Its memories are instances of `modular.memories.MEMORY`.
+    """
+    return _elaborated(lambda: modules_of(_coprocessor(machine, port, windows), "coprocessor", memories_apart=True))
 
 
 def _coprocessor(machine: Machine, port: HardwarePort, windows: WindowPins, *, watched: bool = False) -> Component:

@@ -18,6 +18,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Component
 
 from tilewright.sim.verilog.modular.borders import Crossing, ModuleBorders, kind_of, members_of
+from tilewright.sim.verilog.modular.memories import MemoryShape, counted, memory_instance, shape_of
 from tilewright.sim.verilog.modular.unique_names import UniqueNames
 
 __all__ = ["Modules", "modules_of"]
@@ -28,14 +29,18 @@ _DRAFT = "module"
 
 @dataclass(slots=True)
 class Modules:
-    """A design: RTLIL of its modules, the top last, and what each module's class says about itself."""
+    """A design: RTLIL of its modules, the top last, and what each module's class says about itself.
+
+    ``memories`` are those that are instances of `MEMORY`, by their shapes.
+    """
 
     rtlil: str = ""
     contracts: dict[str, str] = field(default_factory=dict)
+    memories: dict[MemoryShape, int] = field(default_factory=dict)
 
 
-def modules_of(component: Component, name: str) -> Modules:
-    """Return the modules of ``component``, whose own is ``name``.
+def modules_of(component: Component, name: str, *, memories_apart: bool = False) -> Modules:
+    """Return the modules of ``component``, whose own is ``name``; ``memories_apart`` those of `modular.memories`, too.
 
     A module has the name of the top and that of its class, ``top_row_writer`` for ``RowWriter``, since Verilog has one
     space for all; another text of the same class adds in what it stands first: ``top_product_in_lane``. A signal keeps
@@ -45,7 +50,7 @@ def modules_of(component: Component, name: str) -> Modules:
     ports = list(_top_ports(component))
     design = Fragment.get(component, None).prepare(ports=[(port.name, port.signal, port.direction) for port in ports],
                                                    hierarchy=(name,))
-    return _Conversion(design).run(name)
+    return _Conversion(design, memories_apart).run(name)
 
 
 def _top_ports(component: Component) -> Iterator[Crossing]:
@@ -57,8 +62,9 @@ def _top_ports(component: Component) -> Iterator[Crossing]:
 class _Conversion:
     """Modules of a design, from those without others up to the top."""
 
-    def __init__(self, design: Design) -> None:
+    def __init__(self, design: Design, memories_apart: bool) -> None:
         self._design = design
+        self._memories_apart = memories_apart
         self._border = ModuleBorders(design)
         self._made: dict[str, str] = {}
         self._names = UniqueNames()
@@ -71,7 +77,8 @@ class _Conversion:
         self._top = self._names.take(name)
         top = self._text(self._design.fragment, ports)
         texts = [_named(text, each) for text, each in self._made.items()]
-        return Modules("\n".join([*texts, _named(top, name, top=True)]), self._contracts)
+        memories = counted(self._design.fragments) if self._memories_apart else {}
+        return Modules("\n".join([*texts, _named(top, name, top=True)]), self._contracts, memories)
 
     def _module(self, fragment: Fragment, around: str) -> tuple[str, list[Crossing]]:
         """Return the name of a module in ``around`` that is written now or has been, and its ports."""
@@ -102,6 +109,8 @@ class _Conversion:
                 part = Instance(module, *(("o" if port.is_output else "i", port.name, port.signal) for port in inner))
             elif isinstance(below, MemoryInstance):
                 names.add_memory(name, below)
+                shape = shape_of(below) if self._memories_apart else None
+                part = below if shape is None else memory_instance(below, shape, fragment.domains)
             alone.add_subfragment(part, name)
         design = Design(alone, [(port.name, port.signal, port.direction) for port in ports], hierarchy=(_DRAFT,))
         info = design.fragments[alone]

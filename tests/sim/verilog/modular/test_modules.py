@@ -13,6 +13,7 @@ from amaranth.lib.wiring import In, Out
 from tests.support.machines import TINY
 from tilewright.isa.machine import preset
 from tilewright.sim.verilog.elaborate import coprocessor_modules
+from tilewright.sim.verilog.modular.memories import MemoryShape
 from tilewright.sim.verilog.modular.modules import modules_of
 from tilewright.sim.verilog.modular.unique_names import UniqueNames
 
@@ -71,6 +72,34 @@ def test_equal_modules_are_one_and_ports_keep_their_names():
     assert made.contracts == {"around_adder": "Adds one.", "around_adder_in_around": "Adds one."}
     for name in ("first__o", "second__o", "wide__i", "words__r_addr", "words__w_data"):
         assert f"\\{name}\n" in made.rtlil
+
+
+class Store(wiring.Component):
+    """A memory of ``depth`` words, written by halves and read in the clock or at once."""
+
+    def __init__(self, depth, domain="sync"):
+        self.depth, self.domain = depth, domain
+        super().__init__({"place": In(5), "value": In(16), "halves": In(2), "o": Out(16)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.words = words = Memory(shape=16, depth=self.depth, init=[])
+        write, read = words.write_port(granularity=8), words.read_port(domain=self.domain)
+        m.d.comb += [write.addr.eq(self.place), write.data.eq(self.value), write.en.eq(self.halves),
+                     read.addr.eq(self.place), self.o.eq(read.data)]
+        return m
+
+
+def test_memories_with_a_clocked_port_are_instances_of_one_module():
+    made = modules_of(Store(32), "store", memories_apart=True)
+    assert made.memories == {MemoryShape(depth=32, width=16, granule=8): 1}
+    assert re.findall(r"cell \\tilewright_memory \\(\w+)", made.rtlil) == ["words"]
+    assert "cell $mem" not in made.rtlil
+    for inside in (Store(16), Store(32, "comb")):
+        kept = modules_of(inside, "store", memories_apart=True)
+        assert kept.memories == {}
+        assert "$mem" in kept.rtlil
+    assert modules_of(Store(32), "store").memories == {}
 
 
 def names_of(machine):
