@@ -201,7 +201,7 @@ def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:
             tiles, groups = slots_of(len(each.rows.conv), len(each.columns.conv), part.channels, plan.nest, machine)
             array += mac_cycles(tiles, groups, part.steps, machine)
             if not part.holds:
-                post += post_cycles(tiles, groups, plan.work, plan.nest, machine)
+                post += post_cycles(tiles, part.channels, plan.work, plan.nest, machine)
     return LayerExplanation(
         name=layer.name, onnx_nodes=layer.onnx_nodes, fused=fused(layer),
         algorithm=plan.nest.algorithm.value,

@@ -73,13 +73,14 @@ def mac_cycles(tiles: int, groups: int, steps: int, machine: Machine) -> int:
     return slots * steps * groups
 
 
-def post_cycles(tiles: int, groups: int, layer: Layer, nest: LoopNest, machine: Machine) -> int:
-    """Return the cycles in which its sums are requantised: whole 2x2 tiles, all lanes.
+def post_cycles(tiles: int, channels: int, layer: Layer, nest: LoopNest, machine: Machine) -> int:
+    """Return the cycles in which its sums of ``channels`` are requantised: whole 2x2 tiles, and vectors of lanes.
 
     The residual adder takes up to four lanes one by one, max pooling every window of a pixel by itself.
     """
     pixels = tiles * (4 if nest.winograd else 1)
-    vectors = pixels * groups * (machine.lanes // machine.post_lanes) * layer.value_bytes * layer.words.outputs
+    lanes = machine.lanes if nest.across else channels
+    vectors = pixels * -(-lanes * layer.value_bytes // machine.post_lanes) * layer.words.outputs
     if layer.residual:
         return vectors * min(machine.post_lanes, 4)
     if layer.pool and nest.four_patches and layer.pool.kernel == (1, 1) and max(layer.pool.strides) == 2:
@@ -115,7 +116,7 @@ def compute_cycles(problem: Problem, tile: Tile, block: WeightBlock) -> int:
     overhead = _EARLY_OVERHEAD if problem.layer.early_weights else _STEP_OVERHEAD
     steps = block.steps // (PATCHES if nest.four_patches else 1)
     array = mac_cycles(tiles, groups, steps * problem.layer.words.inputs, machine) + behind
-    post = post_cycles(tiles, groups, problem.layer, nest, machine)
+    post = post_cycles(tiles, block.channels, problem.layer, nest, machine)
     return overhead + (max(array, post) + rows if problem.layer.kind == "conv" else max(array, post + rows))
 
 

@@ -1,12 +1,13 @@
 """An addition becomes the end of the layer before it: ``QAdd(QConv(x), r)`` becomes ``QConv(x)`` with residual r."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph.graph import Graph
-from tilewright.compiler.graph.integer_operators import OneLayer, QAdd, QPass, QScale
+from tilewright.compiler.graph.integer_operators import OneLayer, QAdd, QConv, QPass, QScale
 from tilewright.compiler.graph.move_operators import QAlias
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
@@ -23,6 +24,9 @@ class FuseResidual(Pass):
     ONNX Runtime's addition rounds its two operands differently. So the operands change places only if no pair of int8
     values shows it; else the layer's own value is the second. An addition that nothing can take becomes a QPass of its
     first operand.
+
+    Additions take some cycles for a vector of sums. So of two that could take one on, that with more products for a sum
+    does, as the 3x3 kernel beside the 1x1 kernel of a block's shorter way: its array works meanwhile.
 
     The new layer stands at the place of the addition, behind both operands.
     """
@@ -41,10 +45,12 @@ class FuseResidual(Pass):
     def _fuse(graph: Graph, add: Node, operator: QAdd) -> Graph:
         first, second = add.inputs
         residual = _residual(graph, add, operator)
-        if (taker := _taker(graph, first)) is not None:
-            return graph.replaced((*taker, add), _joined(taker[0], add, operator, residual))
-        if (taker := _taker(graph, second)) is not None:
-            return graph.replaced((*taker, add), _joined(taker[0], add, operator, _swapped(residual, first)))
+        takers = _taker(graph, first), _taker(graph, second)
+        chosen = max((place for place, taker in enumerate(takers) if taker is not None),
+                     key=lambda place: _products(graph, takers[place]), default=None)
+        if chosen is not None and (taker := takers[chosen]) is not None:
+            joined = residual if chosen == 0 else _swapped(residual, first)
+            return graph.replaced((*taker, add), _joined(taker[0], add, operator, joined))
         if first in graph.constants:
             first, second, residual = second, first, _swapped(residual, first)
         alone = Node(QPass(residual=residual, exact=operator.exact), (first, second), add.output, add.onnx_nodes)
@@ -111,6 +117,13 @@ def _taker(graph: Graph, value: str) -> tuple[Node, ...] | None:
             or node.operator.residual is not None or graph.only_reader(value) is None:
         return None
     return node, *aliases
+
+
+def _products(graph: Graph, taker: tuple[Node, ...] | None) -> int:
+    """Return the products in a sum of a convolution with constant weights; 0 of all else."""
+    if taker is None or not isinstance(taker[0].operator, QConv):
+        return 0
+    return sum(math.prod(graph.constants[name].shape[1:]) for name in taker[0].inputs[1:2] if name in graph.constants)
 
 
 def _pixels(shape: tuple[int, ...] | None) -> tuple[int, ...] | None:

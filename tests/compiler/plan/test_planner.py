@@ -23,7 +23,7 @@ from tilewright.compiler.plan.footprint import (
 )
 from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
 from tilewright.compiler.plan.tiles import LayerAxis, axes
-from tilewright.isa.machine import Machine
+from tilewright.isa.machine import Machine, preset
 
 BASE = WINOGRAD_MACHINES["base"]
 
@@ -90,11 +90,18 @@ def test_rates_of_post_processing():
     winograd, direct = loop_nest(layer, Algorithm.WINOGRAD, BASE), loop_nest(layer, Algorithm.DOT_PRODUCTS, BASE)
     assert tiles_of(5, 7, winograd) == 12
     assert tiles_of(5, 7, direct) == 35
-    assert post_cycles(12, 4, layer, winograd, BASE) == 4 * 12 * 4
-    assert post_cycles(35, 4, layer, direct, BASE) == 35 * 4
-    assert post_cycles(35, 4, replace(layer, residual=RESIDUALS[0]), direct, BASE) == 4 * 35 * 4
+    assert post_cycles(12, 4 * BASE.lanes, layer, winograd, BASE) == 4 * 12 * 4
+    assert post_cycles(35, 4 * BASE.lanes - 3, layer, direct, BASE) == 35 * 4
+    assert post_cycles(35, 4 * BASE.lanes, replace(layer, residual=RESIDUALS[0]), direct, BASE) == 4 * 35 * 4
     overlapping = MaxPooling(kernel=(3, 3), strides=(2, 2), pads=(0, 0, 0, 0))
-    assert post_cycles(40, 4, replace(layer, pool=overlapping), direct, BASE) == 40 * 4 * 9 // 4
+    assert post_cycles(40, 4 * BASE.lanes, replace(layer, pool=overlapping), direct, BASE) == 40 * 4 * 9 // 4
+
+
+def test_lanes_without_a_channel_take_no_cycle_of_post_processing():
+    large, layer = preset("large"), conv(16, 16, 8, 3, pad=1)
+    assert large.lanes == 2 * large.post_lanes == 32
+    nest = loop_nest(layer, Algorithm.WINOGRAD, large)
+    assert [post_cycles(12, channels, layer, nest, large) for channels in (16, 17, 32, 48)] == [48, 96, 96, 144]
 
 
 # ---- choices

@@ -41,6 +41,18 @@ def test_operands_change_places_only_where_nothing_shows_it():
     assert sum(layer.residual is not None for layer in network.layers) == 1
 
 
+@pytest.mark.parametrize("first", ["3x3", "1x1"])
+@pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
+def test_an_addition_joins_the_layer_with_more_products_in_a_sum(dtype, zero_point, first):
+    """Whichever of the two is its first operand."""
+    model = ModelBuilder("qdq", seed=7, dtype=dtype, zero_point=zero_point)
+    x = model.conv(model.input((1, 4, 9, 10)), 12, pads=(1, 1, 1, 1))
+    main, short = model.conv(x, 16, pads=(1, 1, 1, 1)), model.conv(x, 16, kernel=1)
+    network = assert_layers(model.finish(model.add(main, short) if first == "3x3" else model.add(short, main)))
+    assert [(layer.kernel, layer.residual is not None) for layer in network.layers[-2:]] == [
+        ((1, 1), False), ((3, 3), True)]
+
+
 def test_a_tensor_that_others_read_is_left_alone():
     network = assert_layers(residual_block(read_twice=True))
     assert not any(layer.table_first for layer in network.layers)
@@ -71,14 +83,14 @@ def test_machines_compute_what_the_layers_say_whatever_they_leave_out(machine):
 
 
 def gated(dtype, zero_point) -> bytes:
-    """Return the sum of a product of two vectors, of which the first is there before the second, and a tensor."""
+    """Return the sum of a product of two vectors, of which the first is there before the second, and an output."""
     model = ModelBuilder("qdq", seed=6, dtype=dtype, zero_point=zero_point)
     x = model.input((1, 12, 1, 1))
     early, kept = (model.conv(x, 24, kernel=1) for _ in range(2))
     late = model.conv(model.conv(x, 24, kernel=1), 24, kernel=1)
     product = model.value((1, 24, 1, 1), np.float32(0.03), zero_point)
     model._operator("Mul", (early, late), product)
-    return model.finish(model.conv(model.add(product, kept), 4, kernel=1))
+    return model.finish(model.conv(model.add(product, kept), 4, kernel=1), kept)
 
 
 @pytest.mark.parametrize(("dtype", "zero_point", "joins"), [(np.int8, 0, True), (np.int8, 5, True),
