@@ -12,7 +12,8 @@ from tilewright.compiler.normal.rules.normal_form import normalise
 def network(shape, kernel, point=0, **attributes):
     """Return a Conv of levels with ``attributes`` and a ReLU behind it."""
     weights = np.random.default_rng(7).integers(-127, 128, (8, shape[1], *kernel)).astype(np.int8)
-    constants = {"xs": scalar(2**-5), "ws": scalar(2**-8), "ys": scalar(2**-2), "z": zero(), "zx": zero(point), "w": weights}
+    constants = {"xs": scalar(2**-5), "ws": scalar(2**-8), "ys": scalar(2**-2), "z": zero(), "zx": zero(point),
+                 "w": weights}
     return model([
         node("QuantizeLinear", ["x", "xs", "zx"], "xq"), node("DequantizeLinear", ["xq", "xs", "zx"], "xd"),
         node("DequantizeLinear", ["w", "ws", "z"], "wd"), node("Conv", ["xd", "wd"], "c", **attributes),
