@@ -132,7 +132,7 @@ class ActivationBuffer(Component):
         columns = self._awake(m)
         raw = self._read(m, pipe, banks, columns)
         rotated = Signal(8 * BANKS, reset_less=True)
-        turned = rotate(m, raw, pipe.rotation)
+        turned = self._rotate_far(m, raw, pipe)
         with m.If(pipe.valid & pipe.present):
             m.d.sync += rotated.eq(turned)
         pipe.step()
@@ -144,6 +144,17 @@ class ActivationBuffer(Component):
             self.o.payload.meta.eq(pipe.meta),
         ]
         return m
+
+    @staticmethod
+    def _rotate_far(m: Module, raw: Value, pipe: Pipeline) -> Value:
+        """Return ``raw`` rotated by the multiples of four bytes, and by eight more where the patch starts in row 2.
+
+        For to start in row 2 of four means to be turned by two rows of four bytes.
+        """
+        rotation = Signal(4, name="far_rotation")
+        pipe.join(near=pipe.rotation[:2])
+        m.d.comb += rotation.eq(pipe.rotation ^ (pipe.half_y << 3))
+        return rotate(m, raw, rotation, (3, 2))
 
     @staticmethod
     def _bank(m: Module, name: str, words: int) -> Memory:
@@ -245,14 +256,14 @@ class ActivationBuffer(Component):
         ]
 
     def _place(self, m: Module, pipe: Pipeline, rotated: Value) -> None:
-        """Register the patch: its half blocks put in order, its left half perhaps from the patch before."""
+        """Register the patch: rotated by the bytes left, its half columns in order, perhaps half from that before."""
         patch = self.o.payload.patch
         reuse = pipe.reuse if self.machine.column_reuse else 0
-        half_x, half_y = pipe.half_x, pipe.half_y
+        half_x, byte = pipe.half_x, rotate(m, rotated, pipe.near, (1, 0)).word_select
         with m.If(pipe.valid & pipe.present):
             for y in range(4):
                 for x in range(4):
-                    here = _choose(rotated, x, y, half_x, half_y)
+                    here = Mux(half_x, byte(4 * y + (x + 2) % 4, 8), byte(4 * y + x, 8))
                     m.d.sync += patch[4 * y + x].eq(
                         Mux(reuse, patch[4 * y + x + 2], here) if x < 2 else here)
 
@@ -309,11 +320,3 @@ def rotate(m: Module, raw: Value, rotation: Value, levels: Iterable[int] = range
         m.d.comb += turned.eq(Mux(rotation[level], Cat(raw[shift:], raw[:shift]), raw))
         raw = turned
     return raw
-
-
-def _choose(rotated: Value, x: int, y: int, half_x: Value, half_y: Value) -> Value:
-    """Return byte (x, y) of a patch, which is at ((x + 2 half_x) % 4, (y + 2 half_y) % 4) of the blocks."""
-    def at(dx: int, dy: int) -> Value:
-        return rotated.word_select((y + dy) % 4 * 4 + (x + dx) % 4, 8)
-
-    return Mux(half_y, Mux(half_x, at(2, 2), at(0, 2)), Mux(half_x, at(2, 0), at(0, 0)))

@@ -50,7 +50,7 @@ class FourPatchBuffer(ActivationBuffer):
         # Of a single read only one memory of a bank is read; the others give zero.
         single = raw[0] | Mux(four, 0, raw[1] | raw[2] | raw[3])
         rotated = [Signal(8 * BANKS, name=f"rotated_{part}", reset_less=True) for part in range(PATCHES)]
-        turned = [rotate(m, single, pipe.rotation),
+        turned = [self._rotate_far(m, single, pipe),
                   *(self._turn(m, pipe, part, raw[part]) for part in range(1, PATCHES))]
         for part in range(PATCHES):
             with m.If(valid & four if part else valid):
