@@ -86,10 +86,16 @@ def verilog_of(design: str, name: str, script: str = _YOSYS_SCRIPT) -> str:
     done = subprocess.run([yosys, "-q", "-"], input=script, capture_output=True, text=True, check=False)
     # Yosys in WebAssembly has been seen to stop half-way with exit status 0, and what is kept must be whole.
     if done.returncode != 0 or not done.stdout.endswith("endmodule\n"):
-        raise ElaborationError(f"Yosys could not turn {name} into Verilog: {done.stderr.strip()}")
+        raise ElaborationError(f"Yosys could not turn {name} into Verilog: {_cause(done.stderr)}")
     text = _INITIAL.sub(lambda block: _ZERO_WORD.sub("", block[0]), done.stdout)
     write_if_changed(kept, text)
     return text
+
+
+def _cause(log: str) -> str:
+    """Return what a tool says of its failure: all of it, or the last line where its own program ended in a traceback."""
+    text = log.strip()
+    return text.splitlines()[-1] if "Traceback (most recent call last)" in text else text
 
 
 @lru_cache(maxsize=_DESIGNS)

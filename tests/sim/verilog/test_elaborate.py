@@ -90,6 +90,16 @@ def test_yosys_failure_is_reported(own_cache, monkeypatch, tmp_path):
         verilog(Translate(), "translate")
 
 
+def test_of_a_traceback_the_last_line_is_told(own_cache, monkeypatch, tmp_path):
+    yosys = tmp_path / "yosys"
+    yosys.write_text("#!/bin/sh\ncat > /dev/null\n"
+                     "printf 'Traceback (most recent call last):\\n  File\\nOSError: No space left\\n' >&2\nexit 1\n")
+    yosys.chmod(0o755)
+    monkeypatch.setenv("YOSYS", str(yosys))
+    with pytest.raises(ElaborationError, match=r"Yosys could not turn translate into Verilog: OSError: No space left$"):
+        verilog(Translate(), "translate")
+
+
 def test_truncated_text_is_refused_and_not_kept(own_cache, monkeypatch, tmp_path):
     yosys = tmp_path / "yosys"
     yosys.write_text("#!/bin/sh\ncat > /dev/null\necho 'module translate(); wire'\n")
