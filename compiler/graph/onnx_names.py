@@ -72,7 +72,8 @@ _UNARY: dict[str, type[OnnxOperator]] = {
     **dict.fromkeys((
         "Abs", "Ceil", "Celu", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "Log", "Mish", "Neg",
         "Reciprocal", "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Swish", "Tanh",
-        "ThresholdedRelu", "Sin", "Cos"), OnnxUnary),
+        "ThresholdedRelu", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh"),
+                     OnnxUnary),
     **_by_name(OnnxRelu, OnnxClip, OnnxLeakyRelu, OnnxGelu, OnnxQuickGelu)}
 
 _BINARY: dict[str, type[OnnxOperator]] = {
