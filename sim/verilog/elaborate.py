@@ -93,7 +93,7 @@ def verilog_of(design: str, name: str, script: str = _YOSYS_SCRIPT) -> str:
 
 
 def _cause(log: str) -> str:
-    """Return what a tool says of its failure: all of it, or the last line where its own program ended in a traceback."""
+    """Return what a tool says of its failure: the last line where it ended in a traceback of its own, or all."""
     text = log.strip()
     return text.splitlines()[-1] if "Traceback (most recent call last)" in text else text
 
