@@ -96,7 +96,7 @@ def test_of_a_traceback_the_last_line_is_told(own_cache, monkeypatch, tmp_path):
                      "printf 'Traceback (most recent call last):\\n  File\\nOSError: No space left\\n' >&2\nexit 1\n")
     yosys.chmod(0o755)
     monkeypatch.setenv("YOSYS", str(yosys))
-    with pytest.raises(ElaborationError, match=r"Yosys could not turn translate into Verilog: OSError: No space left$"):
+    with pytest.raises(ElaborationError, match=r": OSError: No space left$"):
         verilog(Translate(), "translate")
 
 
