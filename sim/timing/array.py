@@ -123,29 +123,33 @@ class Coupling:
 
     def _groups(self) -> bool:
         """Schedule group by group as far as possible; return whether that was any."""
+        macs, posts, ends, ring = self.macs, self.posts, self.ends, self.ring
         moved = False
         while True:
-            mac = self.macs[0] if self.macs else None
-            if mac is not None and (len(self.ends) < self.ring or mac.drained is not None):
+            mac = macs[0] if macs else None
+            count = len(ends)
+            if mac is not None and (count < ring or mac.drained is not None):
                 cycles, lasts = mac.listed()
-                here = mac.position
-                last = lasts[here]
-                begin = max(self.mac_time, mac.start) + cycles[here] - last
+                last = lasts[mac.position]
+                begin = max(self.mac_time, mac.start) + cycles[mac.position] - last
                 # The group that must be gone is the ring-th before this one; the oldest undrained are in `ends`.
-                gone = self.released[len(self.ends)] if len(self.ends) < self.ring else None
-                self.mac_time = max(begin, min(each for each in (gone, mac.drained) if each is not None)) + last
-                self.ends.append(self.mac_time)
+                gone, drained = self.released[count] if count < ring else None, mac.drained
+                if gone is None or (drained is not None and drained < gone):
+                    gone = drained
+                assert gone is not None
+                self.mac_time = (begin if begin > gone else gone) + last
+                ends.append(self.mac_time)
                 mac.position += 1
                 if mac.position == len(mac.cycles):
-                    self._finish(self.macs, self.mac_time)
-            elif self.posts and self.ends:
-                post = self.posts[0]
-                ready = max(self.post_time, post.start, self.ends.popleft() + self.delay)
+                    self._finish(macs, self.mac_time)
+            elif posts and ends:
+                post = posts[0]
+                ready = max(self.post_time, post.start, ends.popleft() + self.delay)
                 self.post_time = ready + post.listed()[0][post.position]
                 self.released.append(self.post_time)
                 post.position += 1
                 if post.position == len(post.cycles):
-                    self._finish(self.posts, self.post_time)
+                    self._finish(posts, self.post_time)
             else:
                 return moved
             moved = True
