@@ -288,7 +288,7 @@ class QClamp(Bounded):
 
 @dataclass(frozen=True)
 class Quantize(IntegerOperator):
-    """Integers of the model's float32 input x, after the steps of ``preparation``."""
+    """Integers of the model's float32 input x, after the steps of ``preparation``; or x's own, in another shape."""
 
     preparation: tuple[PreparationStep, ...] = ()
 

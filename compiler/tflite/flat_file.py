@@ -26,7 +26,8 @@ _DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError, Attri
 _MAX_TENSOR_BYTES = 2**30
 _MAX_RANK = 8
 _NAMES = {value: name for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
-_PLACEHOLDER = tflite.BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES
+_BUILTIN_CODE = 10
+"""Place of the field in the table of an operator code: the fourth."""
 _TYPES = {value: name for name, value in vars(tflite.TensorType).items() if isinstance(value, int)}
 _UNIONS = {name: value for name, value in vars(tflite.BuiltinOptions).items() if isinstance(value, int)}
 _DTYPES = {"FLOAT32": "float32", "FLOAT16": "float16", "INT32": "int32", "UINT8": "uint8", "INT64": "int64",
@@ -114,8 +115,11 @@ class _FlatFile:
 
     def _kind(self, code: Any) -> str:
         """Return the name of an operator; of a custom one, that of its maker."""
-        old, new = int(code.DeprecatedBuiltinCode()), int(code.BuiltinCode())
-        number = new if old == _PLACEHOLDER or new > old else old
+        # As LiteRT does (GetBuiltinCode): some writers fill one field, some both. The schema's own BuiltinCode() leaves
+        # out what is below 127.
+        field = code._tab.Offset(_BUILTIN_CODE)
+        new = struct.unpack_from("<i", code._tab.Bytes, field + code._tab.Pos)[0] if field else 0
+        number = max(int(code.DeprecatedBuiltinCode()), new)
         if number == tflite.BuiltinOperator.CUSTOM:
             name = code.CustomCode()
             return f"custom {name.decode(errors='replace'):.60}" if name else "custom"

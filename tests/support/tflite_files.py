@@ -103,10 +103,10 @@ class TfliteFile:
         self._operators.append(self._table("Operator", OpcodeIndex=self._codes.index(kind), Inputs=read,
                                            Outputs=written, **settings))
 
-    def content(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
-        """Return the file."""
+    def content(self, inputs: Sequence[int], outputs: Sequence[int], *, both_codes: bool = True) -> bytes:
+        """Return the file; its operators' numbers are in both fields that there are, or in the newer one alone."""
         builder = self._builder
-        codes = [self._code(kind) for kind in self._codes]
+        codes = [self._code(kind, both_codes) for kind in self._codes]
         graphs = [self._table(
             "SubGraph", Tensors=self._vector(tensors), Operators=self._vector(operators),
             Inputs=builder.CreateNumpyVector(np.array([] if number else inputs, np.int32)),
@@ -118,13 +118,14 @@ class TfliteFile:
         builder.Finish(model, b"TFL3")
         return bytes(builder.Output())
 
-    def _code(self, kind: str) -> int:
+    def _code(self, kind: str, both: bool) -> int:
         if kind.startswith("custom "):
             title = self._builder.CreateString(kind.removeprefix("custom "))
             return self._table("OperatorCode", BuiltinCode=tflite.BuiltinOperator.CUSTOM, CustomCode=title,
                                DeprecatedBuiltinCode=tflite.BuiltinOperator.CUSTOM, Version=1)
         number = getattr(tflite.BuiltinOperator, kind)
-        return self._table("OperatorCode", BuiltinCode=number, DeprecatedBuiltinCode=min(number, 127), Version=1)
+        old = {"DeprecatedBuiltinCode": min(number, 127)} if both else {}
+        return self._table("OperatorCode", BuiltinCode=number, Version=1, **old)
 
     def _vector(self, offsets: Sequence[int]) -> int:
         self._builder.StartVector(4, len(offsets), 4)

@@ -87,6 +87,9 @@ class FlattenToKernel(Pass):
             return graph.removed(node).renamed(source.name, target.name)
         if producer is not None and isinstance(producer.operator, Quantize) and graph.only_reader(source.name) is node:
             return graph.removed(node).renamed(source.name, target.name)
+        if not is_output and source.name in graph.inputs and graph.only_reader(source.name) is node:
+            # The host lays an input's integers in memory in either shape.
+            return graph.replaced((node,), node.with_(operator=Quantize(), inputs=(source.name,)))
         shape = f"{node.output}:shape"
         kept = Node(OnnxReshape(), (source.name, shape), target.name, node.onnx_nodes,
                     f"it makes {list(target.shape or ())} of {list(source.shape or ())} and no Gemm follows")

@@ -178,7 +178,7 @@ class _Build:
     def border(self, name: str, border: Tensor, public: str) -> TensorInfo:
         """Return a tensor that stands for an input or output of the model, which users know as ``public``."""
         info, dtype = self.info(name), border.dtype
-        if border.name == name:
+        if border.name == name or border.dtype == "int8":
             dtype = "uint8" if info.unsigned else info.dtype
         dtype = self.graph.border.type_of(public, dtype)
         return replace(info, onnx_name=public, onnx_dtype=dtype, onnx_shape=border.shape)

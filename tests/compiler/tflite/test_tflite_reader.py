@@ -49,6 +49,19 @@ def test_floats_are_quantised_and_constants_in_half_precision_are_read(tmp_path)
     assert {layer.kind for layer in compile_network(source.path).layers} == {"conv", "average"}
 
 
+def test_operators_that_a_file_numbers_in_one_field_alone_are_those():
+    """ai-edge-quantizer writes the numbers of the QUANTIZE and DEQUANTIZE that it inserts so."""
+    found = []
+    for both in (True, False):
+        file = TfliteFile()
+        image, last = (file.tensor((1, 4, 4, 8), dtype="float32") for _ in range(2))
+        levels, bounded = (file.tensor((1, 4, 4, 8), 0.1) for _ in range(2))
+        for kind, *tensors in (("QUANTIZE", image, levels), ("RELU", levels, bounded), ("DEQUANTIZE", bounded, last)):
+            file.operator(kind, tensors[:1], tensors[1:])
+        found.append([node.op_type for node in read_model(file.content([image], [last], both_codes=both)).graph.node])
+    assert found[0] == found[1]
+
+
 def test_what_may_differ_is_said_and_nothing_else():
     def said(name):
         return [note for note in notes_of(read_model(content_of(name))) if "one level off" in note]

@@ -65,7 +65,7 @@ def _chain(graph: Graph, transpose: Node) -> list[Node]:
         chain.insert(0, node)
         name = moving[0]
     of_bytes = graph.tensors[name].dtype in INTEGERS
-    return chain if of_bytes and chain and isinstance(chain[0].operator, OnnxDequantizeLinear) else []
+    return chain if of_bytes and chain and isinstance(chain[0].operator, OnnxDequantizeLinear | OnnxPad) else []
 
 
 def _is_constant(graph: Graph, name: str) -> bool:
