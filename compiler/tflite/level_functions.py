@@ -1,5 +1,6 @@
 """Functions of one tensor of levels, as tables of 256 values that LiteRT's own formulas fill."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -17,8 +18,8 @@ from tilewright.compiler.tflite.numbers.litert_numbers import (
 )
 from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
 
-__all__ = ["dequantise", "elementary", "leaky_relu", "logistic", "put_table", "quantise", "rectify", "sloped", "swish",
-           "tangent"]
+__all__ = ["dequantise", "elementary", "gelu", "leaky_relu", "logistic", "put_table", "quantise", "rectify", "sloped",
+           "swish", "tangent"]
 
 _Function = Callable[[np.ndarray], np.ndarray]
 
@@ -40,6 +41,9 @@ _ELEMENTARY: dict[str, tuple[tuple[str, ...], _Function]] = {
 
 _TABLES = ("ELU", "EXP", "LOG")
 """Those whose tables are the engines'."""
+
+_CUBIC = 0.044715
+"""Of the approximation of GELU by tanh."""
 
 _FAR = 1e6
 """Beyond all levels."""
@@ -187,6 +191,37 @@ def swish(builder: GraphBuilder, operator: TfliteOperator) -> None:
         _put_float(builder, operator, _FLOATS[operator.kind])
         return
     put_table(builder, operator, operator.inputs[0], hard_swish(_levels(x) - x.zero, x.scale, y.scale, y.zero))
+
+
+def gelu(builder: GraphBuilder, operator: TfliteOperator) -> None:
+    """Add a GELU, of the error function or of its approximation by tanh.
+
+    Source: ``GetGeluFunction`` and ``LUTPopulate`` in TensorFlow Lite's ``kernels``; halves go away from zero.
+    """
+    x, y = _pair(builder, operator)
+    by_tanh = bool(operator.options["Approximate"])
+    if y.is_levels:
+        real = ((_levels(x) - x.zero).astype(np.float32) * x.scale).astype(np.float64)
+        inner = np.tanh(np.sqrt(2 / np.pi) * (real + _CUBIC * real**3)) if by_tanh else \
+            np.array([math.erf(each) for each in real / np.sqrt(2)])
+        values = (real * (1 + inner) / 2).astype(np.float32)
+        put_table(builder, operator, operator.inputs[0], rounded_away(values, np.float32(1) / y.scale, y.zero))
+        return
+
+    def step(kind: str, first: str, second: str | float) -> str:
+        if not isinstance(second, str):
+            second = builder.constant(np.array(second, np.float32), f"{y.name}:number")
+        return builder.node(kind, [first, second], like=y.name)
+
+    given = builder.stored(operator.inputs[0])
+    if by_tanh:
+        cubes = step("Mul", step("Mul", step("Mul", given, given), given), _CUBIC)
+        inner_name = builder.node("Tanh", [step("Mul", step("Add", given, cubes), float(np.sqrt(2 / np.pi)))],
+                                  like=y.name)
+    else:
+        inner_name = builder.node("Erf", [step("Div", given, float(np.sqrt(2)))], like=y.name)
+    product = step("Mul", given, step("Add", inner_name, 1.0))
+    builder.put(operator.outputs[0], "Mul", [product, builder.constant(np.array(0.5, np.float32), f"{y.name}:half")])
 
 
 def leaky_relu(builder: GraphBuilder, operator: TfliteOperator) -> None:

@@ -21,6 +21,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "DIV": ("DivOptions", ("FusedActivationFunction",)),
     "FULLY_CONNECTED": ("FullyConnectedOptions", ("FusedActivationFunction", "WeightsFormat", "KeepNumDims")),
     "GATHER": ("GatherOptions", ("Axis", "BatchDims")),
+    "GELU": ("GeluOptions", ("Approximate",)),
     "LEAKY_RELU": ("LeakyReluOptions", ("Alpha",)),
     "MAX_POOL_2D": _POOL,
     "MEAN": _REDUCER,

@@ -48,6 +48,7 @@ OPERATORS: dict[str, Callable[[GraphBuilder, TfliteOperator], None]] = {
     "FLOOR": tables.elementary,
     "FULLY_CONNECTED": products.fully_connected,
     "GATHER": moves.gather,
+    "GELU": tables.gelu,
     "HARD_SWISH": tables.swish,
     "L2_NORMALIZATION": pools.unit_length,
     "LEAKY_RELU": tables.leaky_relu,
