@@ -15,6 +15,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxConcat,
     OnnxDequantizeLinear,
     OnnxDropout,
+    OnnxGather,
     OnnxIdentity,
     OnnxOperator,
     OnnxPad,
@@ -78,7 +79,7 @@ def _wanted(graph: Graph) -> dict[str, Form]:
         elif form is not None and isinstance(node.operator, OnnxTranspose) and node.operator.perm == (0, 2, 1):
             form = _other(form)
         elif form is None or isinstance(node.operator, OnnxReduceMean) or not (
-                isinstance(node.operator, _Elementwise | _Moves) or _by_channel(node, form)):
+                isinstance(node.operator, _Elementwise | _Moves) or _by_channel(node, form) or _looks_up(graph, node)):
             continue
         for name in _data(node):
             if name not in graph.constants and not state.fixed(name) and form.suits(state.shape(name)):
@@ -109,7 +110,9 @@ def _is_quantised(graph: Graph, node: Node) -> bool:
 
 
 def _data(node: Node) -> tuple[str, ...]:
-    """Return the operands of a node, without parameters."""
+    """Return the operands of a node, without parameters; of a Gather, the places that it looks up."""
+    if isinstance(node.operator, OnnxGather):
+        return node.inputs[1:2]
     return node.inputs if isinstance(node.operator, OnnxBinary | OnnxConcat) else node.inputs[:1]
 
 
@@ -127,7 +130,7 @@ def _rewritten(state: ImageState, node: Node, wanted: dict[str, Form]) -> bool:
         multiplied(state, node, matrices)
         return True
     operator, forms = node.operator, [form for name in _data(node) if (form := state.form(name)) is not None]
-    if isinstance(operator, _Elementwise):
+    if isinstance(operator, _Elementwise) or _looks_up(state.graph, node):
         form = forms[0] if forms else wanted.get(node.output)
         return form is not None and _elementwise(state, node, form)
     if isinstance(operator, OnnxView) and forms:
@@ -157,6 +160,12 @@ def _rewritten(state: ImageState, node: Node, wanted: dict[str, Form]) -> bool:
         return form is not None and _exchanged(state, node, form)
     form = forms[0] if forms else behind
     return isinstance(operator, _Moves) and form is not None and moved(state, node, _data(node), form)
+
+
+def _looks_up(graph: Graph, node: Node) -> bool:
+    """Tell whether a node looks each element up in a constant table, as .tflite files' functions of levels do."""
+    return isinstance(node.operator, OnnxGather) and node.operator.axis == 0 and node.inputs[1] not in graph.constants \
+        and node.inputs[0] in graph.constants and graph.constants[node.inputs[0]].ndim == 1
 
 
 def _of_everything(state: ImageState, node: Node, operator: OnnxReduction) -> bool:

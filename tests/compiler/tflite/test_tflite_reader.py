@@ -62,6 +62,16 @@ def test_operators_that_a_file_numbers_in_one_field_alone_are_those():
     assert found[0] == found[1]
 
 
+def test_a_function_behind_a_product_of_rows_is_a_table():
+    file, rng = TfliteFile(), np.random.default_rng(0)
+    rows = file.tensor((1, 12, 8), 0.05)
+    weights = file.constant(rng.integers(-127, 128, (16, 8)).astype(np.int8), 0.01)
+    product, last = file.tensor((1, 12, 16), 0.1), file.tensor((1, 12, 16), 0.09)
+    file.operator("FULLY_CONNECTED", [rows, weights], [product], KeepNumDims=True)
+    file.operator("GELU", [product], [last], Approximate=False)
+    assert [layer.kind for layer in compile_network(file.content([rows], [last])).layers] == ["conv"]
+
+
 def test_what_may_differ_is_said_and_nothing_else():
     def said(name):
         return [note for note in notes_of(read_model(content_of(name))) if "one level off" in note]

@@ -39,8 +39,8 @@ def mean_of_image(graph: Graph, node: Node) -> Graph | None:
     """Return the graph with a mean or sum of three dimensions, or of all elements, as one over an image; or None.
 
     The elements of (1, rows, channels) are an image as they lie, and so are those of (1, channels, length) that were
-    one before a Reshape. Those of a mean or sum of all are one in any order. A mean over all of an image that is large
-    becomes a GlobalAveragePool, which is done in steps.
+    one before a Reshape. Those of a mean or sum of all are one in any order. Axes of one element, as the batch, do not
+    count. A mean over all of an image that is large becomes a GlobalAveragePool, which is done in steps.
     """
     assert isinstance(node.operator, OnnxReduceMean | OnnxReduceSum)
     x, behind = node.inputs[0], graph.only_reader(node.output)
@@ -48,17 +48,18 @@ def mean_of_image(graph: Graph, node: Node) -> Graph | None:
     if shape is None or source is None or axes is None or behind is None \
             or not isinstance(behind.operator, OnnxQuantizeLinear):
         return None
+    counted = {axis for axis in axes if shape[axis] != 1} or axes
     parts = Replacement(graph, node)
     over: tuple[int, ...] = (2, 3)
     everything = all(axis in axes or extent == 1 for axis, extent in enumerate(shape))
     if shape[0] != 1 and not everything:
         return None
     mean = isinstance(node.operator, OnnxReduceMean)
-    if len(shape) == _IMAGE_RANK and axes == {2, 3} and mean and max(shape[2:]) > MAX_KERNEL:
+    if len(shape) == _IMAGE_RANK and counted == {2, 3} and mean and max(shape[2:]) > MAX_KERNEL:
         image = x
-    elif len(shape) == 3 and axes == {1}:
+    elif len(shape) == 3 and counted == {1}:
         image = parts.transposed(parts.reshaped(x, (1, 1, *shape[1:])), (0, 3, 1, 2))
-    elif len(shape) == 3 and axes == {2}:
+    elif len(shape) == 3 and counted == {2}:
         image = _before_reshape(parts, source, shape) or parts.reshaped(x, (1, shape[1], 1, shape[2]))
     elif everything and (whole := _of_all(parts, source, axes)):
         image, over = whole, (1, 2, 3)

@@ -34,6 +34,14 @@ def test_a_mean_of_rows_is_one_of_an_image(axis, keep, size):
     assert on_core(assert_layers(model.finish(y))) == []
 
 
+@pytest.mark.parametrize("axes", [(0, 2), (0, 1)])
+def test_a_mean_over_the_batch_too_is_one_of_an_image(axes):
+    model = ModelBuilder("qdq", seed=3, zero_point=None)
+    x = model.reshape(model.conv(model.input((1, 3, 5, 4)), 8, kernel=1), (1, 8, 20))
+    y = reduced(model, x, (1, 8, 1) if axes[1] == 2 else (1, 1, 20), axes)
+    assert on_core(assert_layers(model.finish(y))) == []
+
+
 def test_a_mean_of_a_mean_is_one_mean():
     model = ModelBuilder("qdq", seed=2)
     x = model.conv(model.input((1, 3, 6, 9)), 4, kernel=1)
