@@ -66,6 +66,26 @@ class TfliteTensor:
         """The level that stands for 0; where there is no scale, an error as for that."""
         return int(self.zeros[0]) if self.scale else 0
 
+    def real(self) -> np.ndarray:
+        """Return the float32 numbers that a constant stands for."""
+        assert self.data is not None
+        values = self.data.astype(np.float32)
+        if self.scales.size:
+            values = (values - self._along(self.zeros).astype(np.float32)) * self._along(self.scales)
+        return values.astype(np.float32)
+
+    def levels(self, real: np.ndarray) -> np.ndarray:
+        """Return the levels of this tensor's quantisation that float32 numbers have, halves to even."""
+        ends = np.iinfo(self.dtype)
+        with np.errstate(all="ignore"):
+            steps = np.nan_to_num(np.rint(real / self._along(self.scales)))
+        return np.clip(steps + self._along(self.zeros), ends.min, ends.max).astype(self.dtype)
+
+    def _along(self, values: np.ndarray) -> np.ndarray:
+        """Return scales or zero points as they are broadcast over the tensor."""
+        return values.reshape([-1 if axis == self.axis and values.size > 1 else 1
+                               for axis in range(max(len(self.shape), 1))])
+
 
 @dataclass(frozen=True, kw_only=True)
 class TfliteOperator:

@@ -132,15 +132,20 @@ def onnx_of_tflite(content: bytes, subject: str, name: str, engine: EngineName =
 
 
 def _with_known_values(model: TfliteModel) -> TfliteModel:
-    """Return the model with what DEQUANTIZE and DENSIFY make of constants, and what SHAPE tells, as constants."""
+    """Return the model with what DEQUANTIZE, QUANTIZE and DENSIFY make of constants, and what SHAPE tells, as such.
+
+    TensorFlow's converter quantises weights that training has rounded, and may state no shape of the result.
+    """
     tensors, left = list(model.tensors), []
     for operator in model.operators:
         x = tensors[operator.inputs[0]] if operator.kind in _KNOWN and operator.has(0) else None
         if x is None or len(operator.outputs) != 1 or operator.outputs[0] in model.outputs or (
-                x.data is None and operator.kind != "SHAPE"):
+                x.data is None and operator.kind != "SHAPE") or (operator.kind == "QUANTIZE" and x.dtype != "float32"):
             left.append(operator)
             continue
         y = tensors[operator.outputs[0]]
+        if operator.kind == "QUANTIZE":
+            y = replace(y, shape=y.shape or x.shape)
         tensors[y.index] = replace(y, data=_KNOWN[operator.kind](operator, x, y))
     return replace(model, tensors=tuple(tensors), operators=tuple(left))
 
@@ -150,11 +155,7 @@ def _dequantised(operator: TfliteOperator, x: TfliteTensor, y: TfliteTensor) -> 
     assert x.data is not None
     if x.shape != y.shape or y.dtype != "float32" or x.dtype not in ("int8", "uint8", "float16", "float32"):
         raise _unlike(operator, x, y)
-    values = x.data.astype(np.float32)
-    if x.scales.size:
-        along = [-1 if axis == x.axis and x.scales.size > 1 else 1 for axis in range(max(len(x.shape), 1))]
-        values = (values - x.zeros.astype(np.float32).reshape(along)) * x.scales.reshape(along)
-    return values.astype(np.float32).reshape(y.shape)
+    return x.real().reshape(y.shape)
 
 
 def _whole(operator: TfliteOperator, x: TfliteTensor, y: TfliteTensor) -> np.ndarray:
@@ -176,7 +177,14 @@ def _unlike(operator: TfliteOperator, x: TfliteTensor, y: TfliteTensor) -> Excep
                             "convert the model again")
 
 
-_KNOWN = {"DEQUANTIZE": _dequantised, "DENSIFY": _whole, "SHAPE": _shape}
+def _quantised(operator: TfliteOperator, x: TfliteTensor, y: TfliteTensor) -> np.ndarray:
+    assert x.data is not None
+    if x.shape != y.shape or not y.is_levels:
+        raise _unlike(operator, x, y)
+    return y.levels(x.data)
+
+
+_KNOWN = {"DENSIFY": _whole, "DEQUANTIZE": _dequantised, "QUANTIZE": _quantised, "SHAPE": _shape}
 
 
 def _refusal(operator: TfliteOperator) -> UnsupportedNodeError:

@@ -72,6 +72,26 @@ def test_a_function_behind_a_product_of_rows_is_a_table():
     assert [layer.kind for layer in compile_network(file.content([rows], [last])).layers] == ["conv"]
 
 
+@pytest.mark.parametrize(("scales", "stated"), [([0.01, 0.02, 0.03, 0.04], (4, 1, 1, 4)), ([0.02], ())])
+def test_float_constants_that_the_file_quantises_are_levels(scales, stated):
+    """The converter leaves the weights of a network trained with fake quantisation so, and may state no shape."""
+    file, rng = TfliteFile(), np.random.default_rng(0)
+    image, real, result, last = (file.tensor((1, 6, 6, 4), dtype="float32") for _ in range(4))
+    levels, rounded = file.tensor((1, 6, 6, 4), 0.05), file.tensor((1, 6, 6, 4), 0.1)
+    held = rng.integers(-127, 128, (4, 1, 1, 4)).astype(np.int8)
+    steps = held * np.array(scales).reshape(-1, 1, 1, 1)
+    weights = file.constant((steps + rng.uniform(-0.004, 0.004, held.shape)).astype(np.float32))
+    quantised, again = file.tensor(stated, scales), file.tensor((4, 1, 1, 4), dtype="float32")
+    for kind, *tensors in (("QUANTIZE", image, levels), ("DEQUANTIZE", levels, real), ("QUANTIZE", weights, quantised),
+                           ("DEQUANTIZE", quantised, again)):
+        file.operator(kind, tensors[:1], tensors[1:])
+    file.operator("CONV_2D", [real, again], [result], StrideH=1, StrideW=1, DilationHFactor=1, DilationWFactor=1)
+    file.operator("QUANTIZE", [result], [rounded])
+    file.operator("DEQUANTIZE", [rounded], [last])
+    (layer,) = compile_network(file.content([image], [last])).layers
+    np.testing.assert_array_equal(np.squeeze(layer.weights), np.squeeze(held))
+
+
 def test_what_may_differ_is_said_and_nothing_else():
     def said(name):
         return [note for note in notes_of(read_model(content_of(name))) if "one level off" in note]
