@@ -20,7 +20,9 @@ __all__ = ["BLOCKS", "WEIGHT_LEVELS"]
 
 
 def _apply(edit: Edit) -> int:
-    return sum(_exact(edit, node) for node in edit.nodes() if _weighted(node))
+    weights_alone = all(node.op_type != "QuantizeLinear" for node in edit.nodes())
+    return sum(_exact(edit, node) or (weights_alone and _floats(edit, node)) for node in edit.nodes()
+               if _weighted(node))
 
 
 def _weighted(node: ir.Node) -> bool:
@@ -48,6 +50,16 @@ def _exact(edit: Edit, node: ir.Node) -> bool:
     if difference.min(initial=0) < -128 or difference.max(initial=0) > 127:
         return False
     return _replaced(edit, node, difference.astype(np.int8), *scales)
+
+
+def _floats(edit: Edit, node: ir.Node) -> bool:
+    """Give a product of floats the floats that weights in blocks along its sum are; tell whether there were such."""
+    held = of_constant(node.inputs[1])
+    if held is None or held.axis_of_scales() is not None or held.levels.ndim < 2:
+        return False
+    assert node.inputs[1] is not None
+    node.replace_input_with(1, edit.constant(held.real.astype(np.float32), f"{node.inputs[1].name}:floats"))
+    return True
 
 
 def _shifts(maker: ir.Node | None) -> bool:
@@ -82,7 +94,8 @@ def _replaced(edit: Edit, node: ir.Node, levels: np.ndarray, scale: np.ndarray, 
 
 WEIGHT_LEVELS = Rule(
     "weights", "Weights are int8 levels of zero point 0 where those hold them: of 2, 4 and 8 bits with any zero point, "
-    "in blocks of equal scales, and floats that are levels times a scale per channel",
+    "in blocks of equal scales, and floats that are levels times a scale per channel; blocks are floats where nothing "
+    "else is quantised",
     "q - z is the same number, and (q - z) · scale in float32 the same float", _apply)
 
 

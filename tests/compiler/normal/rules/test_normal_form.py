@@ -166,6 +166,16 @@ def test_the_least_level_may_be_the_largest_of_a_lattice():
     assert normalise(_conv("w", constants={"w": -levels.astype(np.float32)})).counts == {}
 
 
+def test_weights_in_blocks_are_floats_where_nothing_else_is_quantised():
+    levels, scales = _RNG.integers(-8, 8, (32, 24)).astype(np.int8), _RNG.uniform(0.01, 0.1, (2, 24)).astype(np.float32)
+    nodes = [node("DequantizeLinear", ["w", "ws"], "wd", axis=0, block_size=16), node("MatMul", ["x", "wd"], "y")]
+    proto = model(nodes, {"w": levels, "ws": scales}, (1, 5, 32))
+    form = normalise(proto)
+    assert set(form.counts) == {"weights"}
+    assert operators(form.proto) == ["MatMul"]
+    np.testing.assert_array_equal(computed(form.proto)[0], computed(proto)[0])
+
+
 def test_a_bias_with_a_scale_of_its_own_is_float():
     held = {"w": _LEVELS, "b": _RNG.integers(-900, 900, 8).astype(np.int32), "bs": (2 * scalar(.02) * _CHANNELS),
             "bz": np.zeros(8, np.int32)}
