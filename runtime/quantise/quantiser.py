@@ -150,8 +150,9 @@ def _require_few(name: str, prepared: onnx.ModelProto) -> None:
     count = sum(node.op_type in OPERATORS for node in prepared.graph.node)
     if count > _MOST_NODES:
         raise InputError(f"Model {name!r} must have at most {_MOST_NODES:,} operators to quantise, not {count:,}: ONNX "
-                         "Runtime's quantiser takes a time that grows with their square; quantise it with another "
-                         "tool, or give --float to compute it in float32 on the core")
+                         "Runtime's quantiser takes a time that grows with their square; where its length is open, "
+                         "give a shorter one with --shape, quantise it with another tool, or give --float to "
+                         "compute it in float32 on the core")
 
 
 def _silent() -> onnxruntime.SessionOptions:
