@@ -102,6 +102,11 @@ class PredictedNetwork:
         """
         return self._report(self.compiled(design), design)
 
+    def predict_with_bytes(self, design: Design) -> tuple[Report, int]:
+        """Return the same report and the bytes of weights and constants; raises the same errors as :meth:`predict`."""
+        compiled = self.compiled(design)
+        return self._report(compiled, design), sum(len(data) for _, data in compiled.images)
+
     def predict_with_plan(self, design: Design) -> tuple[Report, Explanation]:
         """Return the same report and the plan of each layer; raises the same errors as :meth:`predict`."""
         compiled = self.compiled(design)

@@ -14,6 +14,7 @@ from tilewright.cli.options.arguments import (
     PredictionOptions,
     QuantiseOptions,
     TechnologyName,
+    command_line,
     with_groups,
 )
 from tilewright.cli.options.input_texts import shapes_given, values_given
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tilewright.bench.exploration.design_cost import Evaluator
     from tilewright.bench.exploration.exploration_study import ExplorationStudy, FinishedTrial
     from tilewright.bench.exploration.local_workers import Workers
+    from tilewright.bench.exploration.request import ExplorationRequest
+    from tilewright.runtime.accuracy.data_set import DataFiles
 
 __all__ = ["SearchOptions", "VerifyOptions", "WorkerOptions", "explore", "register"]
 
@@ -56,6 +59,14 @@ class SearchOptions:
                                          help="Optuna's sampler.")] = "nsga2"
     target: Annotated[str, typer.Option("--target", metavar="NAME", show_default="the space's, or ecp5-85k",
                                         help="Target for which area is predicted and the front is synthesised.")] = ""
+    accuracy: Annotated[Path | None, typer.Option(
+        "--accuracy", metavar="IMAGES.npz", show_default=False,
+        help="Search the bits of each layer's weights (2, 4, 8) and input (8, 16) instead, for the front of error, "
+             "cycles, energy, bytes of weights and area; with --space on up to 12 of its machines, too.")] = None
+    labels: Annotated[Path | None, typer.Option(
+        "--labels", metavar="FILE", show_default=False,
+        help="Correct class of each of these images; without, errors are distances from the float model's outputs.",
+    )] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,25 +106,32 @@ def explore(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
                 help=f".onnx files, or some of {', '.join(NAMES)}; a weight sets how much a model counts.")] = None,
             *, search: SearchOptions, workers: WorkerOptions, verification: VerifyOptions,
             prediction: PredictionOptions, compiler: CompilerOptions, quantise: QuantiseOptions) -> None:
-    """Search a space of designs for the Pareto front of cycles, time, energy or area.
+    """Search a space of designs for the Pareto front of cycles, time, energy or area; or, with --accuracy, of bits.
 
     Cycles and energy are predicted without values, as run does with the same options, and area without synthesis; then
-    points of the front are measured.
+    points of the front are measured. Bits: tilewright explore net.onnx --accuracy images.npz --labels labels.npy -o out
     The folder holds trials.csv, front.json, explore.html, designs/*.toml, and Optuna's storage in study.journal.
     """
     if workers.ray is not None and workers.jobs is not None:
         raise InputError("Options --ray and --jobs exclude each other: a cluster knows its own processors")
+    if search.labels is not None and search.accuracy is None:
+        raise InputError("Option --labels needs --accuracy, the images that the labels belong to")
     from tilewright.bench.exploration.exploration_study import ExplorationStudy
     from tilewright.bench.exploration.request import Compilation, ExplorationRequest, evaluator_of, setup_of
+    from tilewright.runtime.accuracy.data_set import DataFiles
     from tilewright.tools.progress import Steps
 
     compilation = Compilation(options=compiler.options(), outputs_only=prediction.outputs_only,
                               calibrate=quantise.calibrate, keep_float=quantise.keep_float,
                               shapes=shapes_given(quantise.shape), values=values_given(quantise.input_value))
-    setup, named = setup_of(ExplorationRequest(
+    asked = ExplorationRequest(
         models=models or (), space=search.space, objectives=search.objective or (), limits=search.limit or (),
         target=search.target, sampler=search.sampler, technology=search.technology or "", seed=search.seed,
-        memory=prediction.memory or "", clock=prediction.clock or "", compilation=compilation))
+        memory=prediction.memory or "", clock=prediction.clock or "", compilation=compilation)
+    if search.accuracy is not None:
+        _search_bits(asked, DataFiles(images=search.accuracy, labels=search.labels), output, search.trials, workers)
+        return
+    setup, named = setup_of(asked)
     evaluator = evaluator_of(setup, named, Steps(), compilation)
     output.mkdir(parents=True, exist_ok=True)
     study = ExplorationStudy(output, setup)
@@ -122,6 +140,30 @@ def explore(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
         _report(study, evaluator, output, verification.most)
     finally:
         study.close()
+
+
+def _search_bits(asked: "ExplorationRequest", data: "DataFiles", output: Path, trials: int,
+                 workers: WorkerOptions) -> None:
+    """Search the bits of layers, and show the front."""
+    from tilewright.bench.precision.front_files import FILES
+    from tilewright.bench.precision.precision_request import PrecisionRequest, explore_bits
+    from tilewright.cli.tables.precision_tables import print_precision
+    from tilewright.cli.tables.text import console
+    from tilewright.tools.progress import Steps
+
+    if workers.ray is not None or asked.objectives:
+        raise InputError("Option --accuracy excludes --ray and --objective: it searches here, for all that it names")
+    if asked.compilation.options.batch > 1:
+        raise InputError("Option --accuracy excludes --batch: it judges one image at a time")
+    given = (("--memory", asked.memory), ("--clock", asked.clock), ("--technology", asked.technology))
+    run = [word for option, value in given if value for word in (option, value)]
+    if asked.compilation.outputs_only:
+        run.append("--outputs-only")
+    report = explore_bits(PrecisionRequest(
+        exploration=asked, data=data, output=output, trials=trials,
+        jobs=workers.jobs or os.cpu_count() or 1, command=command_line(), run=tuple(run)), Steps())
+    print_precision(report, console())
+    console().print(f"Files: {', '.join(str(output / name) for name in FILES)}", highlight=False, soft_wrap=True)
 
 
 def _search(study: "ExplorationStudy", evaluator: "Evaluator", output: Path, trials: int, options: WorkerOptions

@@ -14,11 +14,11 @@ from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from tilewright.compiler.onnx.opset import raised
 from tilewright.errors import InputError
-from tilewright.runtime.precision.layer_bits import LayerBits
+from tilewright.runtime.precision.layer_bits import BitsText, LayerBits
 from tilewright.runtime.precision.weight_rounding import rounded_weights
 from tilewright.runtime.precision.weighted_layers import WeightedLayer, constant_arrays, weighted_layers
 
-__all__ = ["layer_names", "with_bits"]
+__all__ = ["can_widen", "layer_names", "with_bits"]
 
 _SAME_LEVELS = {"MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Identity", "Relu", "Clip",
                 "Slice", "Concat", "Pad"}
@@ -31,6 +31,15 @@ _WORDS = {np.dtype(np.int8): np.dtype(np.int16), np.dtype(np.uint8): np.dtype(np
 def layer_names(graph: GraphProto) -> tuple[str, ...]:
     """Return the names of the layers that may have other bits, in order."""
     return tuple(layer.name for layer in weighted_layers(graph))
+
+
+def can_widen(model: onnx.ModelProto, layer: str) -> bool:
+    """Tell whether what a layer of a model reads can have 16 bits."""
+    try:
+        with_bits(model, LayerBits(activations=(BitsText(16, (layer,)),)))
+    except InputError:
+        return False
+    return True
 
 
 def with_bits(model: onnx.ModelProto, chosen: LayerBits, floats: Mapping[str, np.ndarray] | None = None,

@@ -15,7 +15,7 @@ from tilewright.errors import InputError
 from tilewright.models import NAMES
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.oracle.inputs import ONNX_TYPES, NodeArg
-from tilewright.runtime.precision.chosen_bits import with_bits
+from tilewright.runtime.precision.chosen_bits import can_widen, layer_names, with_bits
 from tilewright.runtime.precision.input_moments import input_moments
 from tilewright.runtime.precision.layer_bits import LayerBits
 from tilewright.runtime.precision.weighted_layers import constant_arrays, weighted_layers
@@ -23,7 +23,8 @@ from tilewright.runtime.precision.written_bits import with_narrow_weights
 from tilewright.runtime.quantise.float_regions import Precision, precision_of
 from tilewright.runtime.quantise.samples import read_calibration
 
-__all__ = ["MOST_SAMPLES", "PRODUCTS", "BitsModel", "LayerRow", "bits_model", "is_quantised"]
+__all__ = ["MOST_SAMPLES", "PRODUCTS", "BitsModel", "LayerRow", "bits_model", "input_arguments",
+           "is_quantised"]
 
 MOST_SAMPLES = 32
 """Samples, at most, on which it is measured which rounding errors cost accuracy."""
@@ -62,14 +63,23 @@ class BitsModel:
     moments: Mapping[str, np.ndarray]
     samples: int
 
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers, in order."""
+        return layer_names(self.model.graph)
+
+    @property
+    def wide(self) -> tuple[bool, ...]:
+        """Whether each layer can read 16 bits."""
+        return tuple(can_widen(self.model, name) for name in self.layers)
+
     def with_bits(self, chosen: LayerBits) -> onnx.ModelProto:
         """Return a copy with these bits, weights in levels of int8; raises as `chosen_bits.with_bits` does."""
         return with_bits(self.model, chosen, self.floats, self.moments)
 
     def written(self, chosen: LayerBits) -> onnx.ModelProto:
         """Return the same as it is written: weights of 4 and 2 bits as int4."""
-        names = [layer.name for layer in weighted_layers(self.model.graph)]
-        return with_narrow_weights(self.with_bits(chosen), chosen.of_weights(names))
+        return with_narrow_weights(self.with_bits(chosen), chosen.of_weights(self.layers))
 
     def rows(self, chosen: LayerBits) -> list[LayerRow]:
         """Return the layers with the bits that are chosen for them, in order; raises as `with_bits` does."""
@@ -106,7 +116,7 @@ def bits_model(source: ModelSource, calibrate: Path | None) -> BitsModel:
         floats = _float_weights(read_model(source.quantised.float_model))
         feeds = source.quantised.feeds(MOST_SAMPLES)
     elif calibrate is not None:
-        feeds = islice(read_calibration(calibrate, _arguments(model)).feeds(), MOST_SAMPLES)
+        feeds = islice(read_calibration(calibrate, input_arguments(model)).feeds(), MOST_SAMPLES)
     taken = list(feeds)
     return BitsModel(model, floats, input_moments(model, taken) if taken else {}, len(taken))
 
@@ -118,7 +128,8 @@ def _float_weights(model: onnx.ModelProto) -> dict[str, np.ndarray]:
             if node.op_type in PRODUCTS and len(node.input) > 1 and node.input[1] in constants}
 
 
-def _arguments(model: onnx.ModelProto) -> list[NodeArg]:
+def input_arguments(model: onnx.ModelProto) -> list[NodeArg]:
+    """Return the inputs of a model that are no constants; an open batch is 1."""
     constants = {tensor.name for tensor in model.graph.initializer}
     found = []
     for value in model.graph.input:

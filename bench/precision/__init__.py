@@ -1,0 +1,1 @@
+"""Bits of layers as parameters of a search: what each choice costs in accuracy, cycles, energy, bytes and area."""
