@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# onnx.reference, the standard's own evaluator, computes batch norms of opsets before 14 as in training, and four operators besides.
+# onnx.reference, the standard's own evaluator, computes batch norms of opsets before 14 as in training, and five operators besides.
 #
 # Surprise: whoever doubts a runtime asks the evaluator that comes with the standard. For a plain CNN of opset 9 to 13 it
 # mixes each batch's mean and variance into the stored ones, so that a sample's result depends on its neighbours. Softmax before
 # opset 13 is taken over one axis, where it is to be over all later ones. LRN normalises as many channels as the batch has
 # images, so one of one image. MaxPool with SAME_LOWER and a stride looks at other windows. LSTM, GRU and RNN ignore the
-# lengths of sequences and clip. Nothing of it is said, and ONNX Runtime agrees with the standard's formulas in all of them.
+# lengths of sequences and clip. Resize with align_corners misses the far corner where the scale leaves a fraction of a pixel,
+# as of 15 pixels by 1.5. Nothing of it is said, and ONNX Runtime agrees with the standard's formulas in all of them.
 # Why one guesses wrong: the same operators are right in the neighbouring case: batch norm from opset 14, Softmax from 13, LRN
-# of as many images as channels, MaxPool with SAME_UPPER, AveragePool with SAME_LOWER, sequences of full length. Such are the
-# cases of onnx's own node tests.
+# of as many images as channels, MaxPool with SAME_UPPER, AveragePool with SAME_LOWER, sequences of full length, factors that
+# leave no fraction. Such are the cases of onnx's own node tests.
 # Who meets it: tests that hold a compiler, a quantiser or a device to onnx.reference.
 # Versions: onnx 1.23.2, onnxruntime 1.32.0, numpy 2.4.6.
 #
@@ -61,11 +62,18 @@ def max_pool(x, before):
                      for top, bottom in places]).transpose(2, 0, 1)[None]
 
 
+def resize(x, after):
+    """Linear, along the last axis, the first pixel on the first and the last on the last."""
+    return np.interp(np.linspace(0, x.shape[-1] - 1, after), np.arange(x.shape[-1]), x.ravel())
+
+
 def node(operator, inputs, **attributes):
     return helper.make_node(operator, inputs, ["y"], **attributes)
 
 
 NORM = node("BatchNormalization", ["x", *STORED])
+SCALED = node("Resize", ["x", "", "factors"], mode="linear", coordinate_transformation_mode="align_corners")
+ROW = draw(1, 1, 1, 15)
 POOL = {"kernel_shape": [3, 3], "strides": [2, 2]}
 CASES = {
     "BatchNormalization, opset 13": (NORM, 13, IMAGE, STORED, batch_norm, False),
@@ -78,6 +86,9 @@ CASES = {
                             lambda x: max_pool(x, 1), False),
     "MaxPool, SAME_UPPER": (node("MaxPool", ["x"], auto_pad="SAME_UPPER", **POOL), 13, IMAGE, {},
                             lambda x: max_pool(x, 0), True),
+    "Resize, 15 by 1.5": (SCALED, 13, ROW, {"factors": np.array([1, 1, 1, 1.5], np.float32)},
+                          lambda x: resize(x, 22), False),
+    "Resize, 15 by 2": (SCALED, 13, ROW, {"factors": np.array([1, 1, 1, 2], np.float32)}, lambda x: resize(x, 30), True),
     "LSTM, lengths 5 and 3": (node("LSTM", ["x", "w", "r", "", "lengths"], hidden_size=HIDDEN), 14, STEPS,
                               {**CELL, "lengths": np.array([5, 3], np.int32)}, None, False),
     "LSTM, lengths 5 and 5": (node("LSTM", ["x", "w", "r", "", "lengths"], hidden_size=HIDDEN), 14, STEPS,
@@ -123,4 +134,4 @@ if changed:
     sys.exit(1)
 PYTHON
 "$folder/venv/bin/python" "$folder/rules.py"
-echo "as described: onnx.reference has rules of its own for five kinds of operators"
+echo "as described: onnx.reference has rules of its own for six kinds of operators"
