@@ -1,16 +1,25 @@
-"""Moves and elementwise operators on constants, computed as ONNX's reference implementation does."""
+"""Nodes of constants, computed as ONNX's reference implementation does, or by ONNX Runtime where the two differ."""
 
 import numpy as np
 import onnx
 import onnx_ir as ir
+import onnxruntime
 from onnx.reference import ReferenceEvaluator
+from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
 
 from tilewright.compiler.normal.values import is_move
 
-__all__ = ["ELEMENTWISE", "folds", "result"]
+__all__ = ["BY_RUNTIME", "ELEMENTWISE", "folds", "result"]
 
 ELEMENTWISE = frozenset({"Abs", "Add", "Cast", "Clip", "Div", "Mul", "Neg", "Relu", "Round", "Sub"})
 """Operators whose float32 result is one operation, rounded once: the same wherever it is computed."""
+
+BY_RUNTIME = frozenset({
+    "BatchNormalization", "GRU", "Hardmax", "LRN", "LSTM", "LogSoftmax", "MaxPool", "RNN", "Resize", "Softmax"})
+"""Operators that ONNX's reference computes by rules of its own (`findings/onnx-reference-own-rules.sh`)."""
+
+_IR_VERSION = 10
+"""A format that ONNX Runtime reads with operators of any opset."""
 
 _GROWING = {"Expand", "Tile", "Resize", "Concat"}
 _MOST = 2**22
@@ -18,11 +27,13 @@ _MOST = 2**22
 
 _NOT_COMPUTED = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError, RuntimeError, TypeError,
-    ValueError, onnx.defs.SchemaError)
-"""Exceptions that ONNX's reference raises of inputs that contradict their operator, or that it does not implement.
+    ValueError, onnx.defs.SchemaError,
+    onnx_runtime.Fail, onnx_runtime.InvalidArgument, onnx_runtime.InvalidGraph, onnx_runtime.NotImplemented,
+    onnx_runtime.RuntimeException)
+"""Exceptions that ONNX's reference and ONNX Runtime raise of inputs that contradict their operator, or that they lack.
 
-Its own errors are of RuntimeError; it also looks for attributes that a broken node has not, names that an axis out of
-range has not set, and operators that an opset has not. The others are of NumPy.
+The reference's own are of RuntimeError; it also looks for attributes that a broken node has not, names that an axis out
+of range has not set, and operators that an opset has not. The others are of NumPy.
 """
 
 
@@ -42,9 +53,17 @@ def result(node: ir.Node, arrays: list[np.ndarray | None], opset: int) -> np.nda
     inputs = [onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(each.dtype), each.shape)
               for name, each in feeds.items()]
     graph = onnx.helper.make_graph([made], "constants", inputs, [onnx.ValueInfoProto(name="o")])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=_IR_VERSION)
     try:
-        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
-        found = ReferenceEvaluator(model).run(["o"], feeds)[0]
+        found = (_by_runtime(model, feeds) if node.op_type in BY_RUNTIME
+                 else ReferenceEvaluator(model).run(["o"], feeds)[0])
     except _NOT_COMPUTED:
-        return None     # A constant that the reference does not compute stays where it is.
+        return None     # A constant that is not computed stays where it is.
     return np.asarray(found) if np.asarray(found).size <= max(_MOST, *(each.size for each in feeds.values())) else None
+
+
+def _by_runtime(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # what it refuses stays where it is
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(["o"], feeds)[0])

@@ -20,7 +20,9 @@ from tilewright.compiler.errors import BadModelError, UnsupportedModelError
 from tilewright.compiler.network.image_forms import FORMS
 from tilewright.compiler.normal.constant_levels import of_constant
 from tilewright.compiler.normal.edit import Edit
+from tilewright.compiler.normal.folding import BY_RUNTIME, result
 from tilewright.compiler.normal.rules.normal_form import SHAPED_RULES
+from tilewright.compiler.normal.values import constant, is_constant
 from tilewright.compiler.onnx.shapes import first_line, infer_shapes
 from tilewright.compiler.onnx.top_one import with_extremes
 
@@ -237,6 +239,8 @@ def _cleaned(model: ir.Model) -> ir.Model:
     if any(node.op_type == "Identity" for node in model.graph):
         _make_copies_floats(Edit(model.graph))
     onnxscript.optimizer.fold_constants(model, onnx_shape_inference=False, should_fold=_should_fold)
+    while _fold_by_runtime(Edit(model.graph)):
+        onnxscript.optimizer.fold_constants(model, onnx_shape_inference=False, should_fold=_should_fold)
     if any(node.op_type in ("Expand", "Tile") for node in model.graph):
         edit = Edit(model.graph)
         for rule in SHAPED_RULES:
@@ -246,6 +250,22 @@ def _cleaned(model: ir.Model) -> ir.Model:
         IdentityEliminationPass()(model)
     RemoveUnusedNodesPass()(model)
     return model
+
+
+def _fold_by_runtime(edit: Edit) -> bool:
+    """Compute the nodes of constants that ONNX's reference computes by other rules; tell whether there were any."""
+    found = False
+    for node in edit.nodes():
+        if node.op_type not in BY_RUNTIME or node.domain not in ("", "ai.onnx") or len(node.outputs) != 1 \
+                or not all(each is None or is_constant(each) for each in node.inputs):
+            continue
+        elements = _elements(node)
+        made = None if elements is None or elements > _FOLDED_ELEMENTS else \
+            result(node, [constant(each) for each in node.inputs], edit.opset)
+        if made is not None:
+            edit.replace(node, edit.constant(made, node.outputs[0].name))
+            found = True
+    return found
 
 
 def _make_copies_floats(edit: Edit) -> None:
@@ -320,7 +340,7 @@ def _grid(indices: np.ndarray) -> list[tuple[int, np.ndarray]]:
 
 def _should_fold(node: ir.Node) -> bool | None:
     """Tell whether to fold ``node``, whose inputs are constants; None for "as usual"."""
-    if node.domain not in ("", "ai.onnx") or node.op_type == "Identity":
+    if node.domain not in ("", "ai.onnx") or node.op_type == "Identity" or node.op_type in BY_RUNTIME:
         return False
     elements = _elements(node)
     if elements is None or elements > _FOLDED_ELEMENTS:

@@ -1,4 +1,4 @@
-"""Constants that are shared, gathers that exporters write in another way, and extents that are found late."""
+"""Constants that are shared or computed, gathers that exporters write otherwise, and extents that are found late."""
 
 import numpy as np
 import onnx
@@ -92,3 +92,33 @@ def test_a_result_without_a_name_counts_among_those_of_a_split():
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     name_results(proto)
     assert clean(proto).graph.node[0].output == ["y unnamed 0", "y", "y unnamed 2"]
+
+
+ALIGNED = {"coordinate_transformation_mode": "align_corners"}
+OF_CONSTANTS = {
+    "Softmax of opset 11": (11, "Softmax", ["c"], {"axis": 1}),
+    "Softmax of opset 13": (13, "Softmax", ["c"], {"axis": 1}),
+    "LRN of one image": (13, "LRN", ["c"], {"size": 3, "alpha": 0.5}),
+    "BatchNormalization of opset 13": (13, "BatchNormalization", ["c", "v", "v", "v", "v"], {}),
+    "MaxPool, SAME_LOWER": (13, "MaxPool", ["c"],
+                            {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_LOWER"}),
+    "Resize to a part of a pixel": (13, "Resize", ["c", "", "s"], {"mode": "linear", **ALIGNED}),
+    "nearest Resize to a part of a pixel": (13, "Resize", ["c", "", "s"], {"mode": "nearest", **ALIGNED})}
+"""Operators that onnx.reference computes otherwise, or did in another opset."""
+
+
+@pytest.mark.parametrize(("opset", "operator", "inputs", "attributes"), OF_CONSTANTS.values(), ids=OF_CONSTANTS)
+def test_what_is_computed_of_constants_is_what_onnx_runtime_computes(opset, operator, inputs, attributes):
+    rng = np.random.default_rng(2)
+    constants = {"c": rng.normal(0, 2, (1, 4, 6, 6)), "v": rng.uniform(0.5, 2, 4), "s": np.array([1, 1, 1.4, 1.4])}
+    nodes = [helper.make_node(operator, inputs, ["r"], **attributes), helper.make_node("Add", ["x", "r"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "constants", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1,))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.float32(constants[name]), name) for name in dict.fromkeys(inputs) if name])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    cleaned = clean(infer_shapes(proto))
+    assert [node.op_type for node in cleaned.graph.node] == ["Add"]
+    results = [onnxruntime.InferenceSession(each.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+        None, {"x": np.zeros(1, np.float32)})[0] for each in (proto, cleaned)]
+    np.testing.assert_allclose(*results, rtol=1e-6, atol=1e-6)

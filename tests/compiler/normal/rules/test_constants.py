@@ -68,8 +68,13 @@ def test_nothing_computes_what_is_known(combine):
     assert not {"c", "qc"} & read
 
 
+def test_a_pooling_of_a_constant_is_computed_now():
+    pool = helper.make_node("MaxPool", ["c"], ["pc"], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    assert_layers(model([pool, dequantise("pc", "e", "c")], COMBINED["added"]))
+
+
 def test_a_layer_that_reads_a_constant_is_refused():
-    chain = [helper.make_node("MaxPool", ["c"], ["pc"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
-             dequantise("pc", "e", "c")]
+    pool = helper.make_node("MaxPool", ["c"], ["pc", "places"], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    chain = [pool, dequantise("pc", "e", "c")]  # with two results it is not computed now
     with pytest.raises(UnsupportedNodeError, match=r"constant 'c'.* fold constants"):
         compile_network(model(chain, COMBINED["added"]))
