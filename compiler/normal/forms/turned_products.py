@@ -60,22 +60,29 @@ def _as_matmul(edit: Edit, node: ir.Node, weights: ir.Value, x: ir.Value) -> boo
 
 
 def _swapped(edit: Edit, node: ir.Node, weights: ir.Value, x: ir.Value) -> bool:
-    """Let a MatMul read its constant second, and what an Add adds to each of its rows with it; tell whether it does."""
+    """Let a MatMul read its constant second, and what an Add adds to each of its rows with it; tell whether it does.
+
+    A constant may be a matrix for each of several: queries that a network has learnt.
+    """
     rank, sizes = rank_of(x), sizes_of(weights)
-    if rank is None or sizes is None or len(sizes) != _MATRIX:
+    if rank is None or sizes is None or len(sizes) < _MATRIX or (rank < _MATRIX < len(sizes)):
         return False
-    turn = [*range(rank - 2), rank - 1, rank - 2] if rank > 1 else [0]
-    new = edit.insert(node, "MatMul", [transposed(edit, node, x, turn), transposed(edit, node, weights, [1, 0])],
-                      like=node.name)
-    last, offset = _sum_behind(edit, node, sizes[0])
+    new = edit.insert(node, "MatMul", [transposed(edit, node, x, _turn(rank)),
+                                       transposed(edit, node, weights, _turn(len(sizes)))], like=node.name)
+    last, offset = _sum_behind(edit, node, sizes[0]) if len(sizes) == _MATRIX else (node, None)
     if last is not node and offset is not None:
         new = edit.insert(last, "Add", [new, reshaped(edit, last, offset, [-1])])
-    new = transposed(edit, last, new, turn)
+    new = transposed(edit, last, new, _turn(max(rank, len(sizes)) if rank > 1 else 1))
     new.type, new.shape = last.outputs[0].type, last.outputs[0].shape
     edit.replace(last, new)
     if last is not node:
         edit.drop(node)
     return True
+
+
+def _turn(rank: int) -> list[int]:
+    """Return the axes of tensors of matrices, each of which is transposed."""
+    return [*range(rank - 2), rank - 1, rank - 2] if rank > 1 else [0]
 
 
 def _sum_behind(edit: Edit, node: ir.Node, rows: int | None) -> tuple[ir.Node, ir.Value | None]:
