@@ -65,6 +65,7 @@ class GraphBuilder:
         self._kept = {*model.state, *model.state.values()}
         self._inputs = [self._input(model.tensors[index]) for index in model.inputs]
         self._near: list[str] = []
+        self._apart: list[str] = []
 
     def tensor(self, index: int) -> TfliteTensor:
         """Return a tensor of the file."""
@@ -188,13 +189,16 @@ class GraphBuilder:
         """Note that an operator's results may be one level off the engine's, and why."""
         self._near.append(f"{operator.label} ({operator.kind}): {why}")
 
+    def apart(self, operator: TfliteOperator, why: str) -> None:
+        """Note that an operator's results are not the engine's, which is wrong there, and why."""
+        self._apart.append(f"{operator.label} ({operator.kind}): {why}")
+
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what may differ from LiteRT; none if nothing may."""
-        if not self._near:
-            return ()
-        more = f" and {len(self._near) - _LISTED} more" if len(self._near) > _LISTED else ""
-        return (f"{TITLES[self.engine]} may be one level off in {'; '.join(self._near[:_LISTED])}{more}",)
+        """Sentences on what may differ from the engine; none if nothing may."""
+        title = TITLES[self.engine]
+        return tuple(f"{title} {what} in {_listed(found)}" for what, found in (
+            ("may be one level off", self._near), ("is not followed", self._apart)) if found)
 
     def finished(self, name: str) -> onnx.ModelProto:
         """Return the model, with the outputs of the file."""
@@ -217,6 +221,11 @@ class GraphBuilder:
     def state(self) -> dict[str, str]:
         """Outputs that inputs are in the next call, by input."""
         return {self.tensor(before).name: self.tensor(after).name for before, after in self.model.state.items()}
+
+
+def _listed(found: Sequence[str]) -> str:
+    """Return the first few of ``found``, and how many more there are."""
+    return "; ".join(found[:_LISTED]) + (f" and {len(found) - _LISTED} more" if len(found) > _LISTED else "")
 
 
 def channels_first(values: np.ndarray) -> np.ndarray:

@@ -180,3 +180,17 @@ def test_a_tensor_that_nothing_computes_is_named():
 def test_activations_of_16_bits_are_refused():
     with pytest.raises(CompileError):
         read_model(of_one("RELU", dtype="int16"))
+
+
+def test_a_kernel_that_is_wrong_is_not_followed_and_said_to_be():
+    file = TfliteFile()
+    x, y = file.tensor((1, 4, 4, 2), 0.1, name="before"), file.tensor((1, 2), 1.0, name="behind")
+    axes = file.constant(np.array([1, 2], np.int32))
+    file.operator("SUM", [x, axes], [y])
+    content = file.content([x], [y])
+    notes = {engine: " ".join(notes_of(read_model(content, engine)))
+             for engine in ("litert", "litert-reference", "tflm")}
+    assert "int8 as uint8" in notes["litert-reference"]
+    assert "int8 as uint8" not in notes["litert"] + notes["tflm"]
+    assert "one level off" in notes["litert"]
+    assert "one level off" in notes["tflm"]
