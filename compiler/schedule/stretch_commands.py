@@ -15,6 +15,7 @@ from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.tiles import Tile
 from tilewright.compiler.schedule.accesses import Draft
 from tilewright.compiler.schedule.step_commands import kernel_steps
+from tilewright.isa.limits import BUFFER_ADDRESSES
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = ["in_stretches"]
@@ -124,8 +125,9 @@ def _of_turn(drafts: Sequence[Draft], rows: range, columns: range, nest: LoopNes
     run, steps = drafts[-1].operands, next(each.operands for each in drafts if each.variant == "set_tile_step")
     if nest.winograd:
         half = run["y_half"] + rows.start
+        # A step to the block row before, as in a ring that closes, is one of the whole range less.
         base = run["base"] + half // 2 * steps["y_step"] + columns.start // 2 * steps["x_step"]
-        found = _with(drafts, base=base, y_half=half % 2, tiles_y=len(rows))
+        found = _with(drafts, base=base % BUFFER_ADDRESSES, y_half=half % 2, tiles_y=len(rows))
     else:
         base = run["base"] + rows.start * steps["y_step"] + columns.start * steps["x_step"]
         found = _with(drafts, base=base, tiles_y=len(rows))
