@@ -93,7 +93,7 @@ DOORS = {
              "runtime/quantise", "runtime/oracle"),
     "onnx_ir": ("compiler/normal", "compiler/onnx/cleaning.py"),
     "onnxruntime": ("bench/precision", "bench/toolchains/writers", "compiler/graph/value_tables.py",
-                    "compiler/onnx/opset.py", "models", "runtime"),
+                    "compiler/normal/folding.py", "compiler/onnx/opset.py", "models", "runtime"),
     "onnxscript": ("compiler/onnx/cleaning.py",),
     "tilewright.rtl": ("hardware/proofs/guarded_master.py", "hardware/proofs/unitless_coprocessor.py", "rtl",
                        "sim/verilog/elaborate.py"),

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import tflite
 
+from tilewright.errors import Error
+
 __all__ = ["SparsityError", "dense"]
 
 _LISTED = tflite.DimensionType.SPARSE_CSR
@@ -18,7 +20,7 @@ _VECTORS = {getattr(tflite.SparseIndexVector, name): getattr(tflite, name)
             for name in ("Int32Vector", "Uint16Vector", "Uint8Vector")}
 
 
-class SparsityError(ValueError):
+class SparsityError(Error):
     """What a file says of a sparse tensor contradicts itself."""
 
 
