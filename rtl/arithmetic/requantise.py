@@ -254,9 +254,9 @@ class Requantise(Component):
         """Return bits 18 and up of the factor: 6 of a mantissa, 13 of a long multiplier, none of a short one."""
         if not self.integers:
             return pipe.mantissa[18:]
-        long = pipe.integer & self.long
-        more = Cat(pipe.addend[:4], pipe.addend[-2:], 1)
-        return Cat(pipe.mantissa[18:] & (~pipe.integer | self.long).replicate(6), more & long.replicate(len(more)))
+        word = Cat(pipe.mantissa[18:], pipe.addend[:4], pipe.addend[-2:], 1)
+        # One operation on all bits: its result is one port of the product, as `ecp5_product` has it.
+        return word & Cat((~pipe.integer | self.long).replicate(6), (pipe.integer & self.long).replicate(len(word) - 6))
 
     def _added(self, pipe: Pipeline) -> dict[str, Value]:
         """Return the numerator of an integer, less one where its sum is negative: 63 bits."""

@@ -17,7 +17,9 @@ VERILOG_PORT = re.compile(r"^ +(?:input|output)\b.*?(\w+)(?:,|$| *//)", re.MULTI
 def test_multipliers_for_ecp5_have_the_ports_of_those_elaborated():
     text = Path(sources.__file__).with_name("ecp5_multipliers.v").read_text(encoding="utf-8")
     known = {name: set(VERILOG_PORT.findall(ports)) for name, ports in VERILOG_MODULE.findall(text)}
-    machines = (PRESETS["nano"], *(replace(PRESETS["nano"], array=array, lanes=2)
+    every = replace(PRESETS["nano"], integer_requantise=True, wide_words=True, row_unit=True, coded_weights=True,
+                    channel_kernels=True)
+    machines = (PRESETS["nano"], every, *(replace(PRESETS["nano"], array=array, lanes=2)
                                    for array in ("inner", "winograd_inner")))
     found = {"multipliers": 0, "pairs": 0, "tile_factors": 0, "_product": 0}
     for module in (each for machine in machines for each in modules(coprocessor_rtlil(machine))):
