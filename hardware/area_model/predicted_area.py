@@ -87,6 +87,16 @@ _INTEGERS = {"LUT": 220.0, "carry": 45.0}
 with and without (539 and 319 LUT4). Flip-flops are those of `integer_registers`."""
 
 
+_WIDE_WORDS = {
+    "mac: sequencer": {"LUT": (39.0, 0.0), "FF": (43.0, 0.0)},
+    "post: control": {"LUT": (141.0, 0.0), "carry": (7.0, 0.0), "FF": (95.0, 0.0)},
+    "post: requantise": {"LUT": (0.0, 47.6), "carry": (0.0, 13.9)},
+}
+"""Of words of 16 bits on ECP5, and for each lane of post-processing: Yosys 0.70, `base` with and without (22,543 and
+21,602 LUT4, 5,519 and 5,290 CCU2C). What other blocks have more is in post-processing's control; that requantisers
+have 2,240 flip-flops fewer is not."""
+
+
 def predict_area(machine: Machine, target: str) -> PredictedArea:
     """Return the predicted area of the coprocessor of ``machine``, alone, on one of `TARGETS_PREDICTED`.
 
@@ -127,11 +137,11 @@ def _add_counted(blocks: Mapping[str, dict[str, float]], machine: Machine, targe
                 blocks[block]["LUT"] += first + each * machine.clusters
             blocks["mac: sequencer"]["FF"] += sum(channel_kernel_registers(machine).values())
         if machine.takes_four_patches:
-            for block, resources in _FOUR_PATCHES.items():
-                for resource, (first, each) in resources.items():
-                    blocks[block][resource] += first + each * machine.clusters
+            _add(blocks, _FOUR_PATCHES, machine.clusters)
             for block, count in four_patch_registers(machine).items():
                 blocks[_PLACES[block]]["FF"] += count
+        if machine.wide_words:
+            _add(blocks, _WIDE_WORDS, machine.post_lanes)
         if machine.integer_requantise:
             for resource, each in _INTEGERS.items():
                 blocks["post: requantise"][resource] += each * machine.post_lanes
@@ -143,6 +153,14 @@ def _add_counted(blocks: Mapping[str, dict[str, float]], machine: Machine, targe
         elif memory.words > REGISTER_FILE_WORDS:
             area = _sram(target).area_um2(memory.words * memory.bits // 8, memory.bits)
             found["memory"] = found.get("memory", 0) + memory.count * area
+
+
+def _add(blocks: Mapping[str, dict[str, float]], unit: Mapping[str, Mapping[str, tuple[float, float]]],
+         count: int) -> None:
+    """Add what a unit takes in each block, once and ``count`` times."""
+    for block, resources in unit.items():
+        for resource, (first, each) in resources.items():
+            blocks[block][resource] += first + each * count
 
 
 def _beyond(machine: Machine, ranges: Mapping[str, tuple[int, int]]) -> tuple[str, ...]:

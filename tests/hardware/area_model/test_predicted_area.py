@@ -115,3 +115,11 @@ def test_every_fit_has_its_ranges_and_errors():
 def test_an_unknown_target_is_refused():
     with pytest.raises(ValueError, match="xc7"):
         predict_area(PRESETS["base"], "xc7")
+
+
+@pytest.mark.parametrize("unit", ["row_unit", "coded_weights", "channel_kernels", "integer_requantise", "wide_words"])
+def test_a_unit_that_presets_do_not_have_has_a_price(unit):
+    base = PRESETS["base"]
+    without, with_it = (predict_area(machine, "ecp5-85k").total("LUT") for machine in (
+        replace(base, **{unit: False}), replace(base, **{unit: True})))
+    assert 0 < with_it - without < 0.2 * without
