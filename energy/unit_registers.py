@@ -67,6 +67,7 @@ def four_patch_registers(machine: Machine) -> dict[str, int]:
 
     Each lane behind the first delays its patch by a cycle more, and one more where channels are taken in pairs; the
     three transforms have 160 bits each. In the buffer each of the four memories of a bank has an address of its own.
+    Windows of a max pooling have two more in post-processing.
     """
     if not machine.takes_four_patches:
         return {}
@@ -75,7 +76,7 @@ def four_patch_registers(machine: Machine) -> dict[str, int]:
     address = (machine.activation_bytes // TILE_BYTES).bit_length() - 1
     return {"array": waits + lanes * (10 * TILE_BYTES + 2) + PATCHES + pairs, "sequencer": 5 + pairs,
             "activation_buffer": 1133 + 2 * pairs + lanes * TILE_BYTES * address,
-            "weight_buffer": 6 * pairs * machine.clusters}
+            "weight_buffer": 6 * pairs * machine.clusters, "post_processing": 2 * machine.max_pooling}
 
 
 def integer_registers(machine: Machine) -> dict[str, int]:

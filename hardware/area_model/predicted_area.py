@@ -78,7 +78,8 @@ three transforms of 304 LUT4 and 120 CCU2C; counted by hand, a multiplexer of 16
 one of a kernel. Flip-flops are those of `four_patch_registers`."""
 
 _PLACES = {"array": "mac: input transform", "sequencer": "mac: sequencer",
-           "activation_buffer": "mac: activation buffer", "weight_buffer": "mac: weight memories"}
+           "activation_buffer": "mac: activation buffer", "weight_buffer": "mac: weight memories",
+           "post_processing": "post: control"}
 """Blocks of the area model, by those of energy."""
 
 
