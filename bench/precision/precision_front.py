@@ -34,7 +34,7 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, slots=True)
 class PrecisionFront:
-    """What was found.
+    """Choices that were judged, and the front of those that nothing beats.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ _MOST_CLASSES = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrecisionRequest:
-    """What the command line asks for.
+    """A search for bits of layers, as the command line asks for it.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ from tilewright.errors import InputError
 __all__ = ["ACTIVATION_BITS", "ALL_LAYERS", "EIGHT", "WEIGHT_BITS", "BitsText", "LayerBits", "bits_given"]
 
 WEIGHT_BITS, ACTIVATION_BITS = (2, 4, 8), (8, 16)
-"""What may be chosen."""
+"""Bits that may be chosen, of weights and of inputs."""
 
 ALL_LAYERS = "*"
 """Stands for every layer in a choice."""

@@ -21,7 +21,7 @@ _VECTORS = {getattr(tflite.SparseIndexVector, name): getattr(tflite, name)
 
 
 class SparsityError(Error):
-    """What a file says of a sparse tensor contradicts itself."""
+    """A file contradicts itself in a sparse tensor."""
 
 
 def dense(sparsity: Any, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What ONNX Runtime's optimiser makes of products quantised at run time, and of a sum before a LayerNormalization."""
+"""Products quantised at run time, and a sum before a LayerNormalization, as ONNX Runtime's optimiser fuses them."""
 
 import numpy as np
 import onnx
