@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-import onnxruntime
 
 from tilewright.bench.precision.bits_choice import BitsChoice
+from tilewright.runtime.oracle.onnx_runtime import session
 from tilewright.runtime.precision.quantised_file import BitsModel
 
 __all__ = ["BitsError", "BitsJudge", "answers_of"]
@@ -55,10 +55,7 @@ class BitsJudge:
 
 
 def answers_of(model: onnx.ModelProto, feeds: _Feeds) -> np.ndarray:
-    """Return the first output of a model for each of ``feeds``, (images, values), float64."""
-    options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.qdqisint8allowed", "1")   # else half of it is computed in float on x86
-    options.log_severity_level, options.intra_op_num_threads = 4, 1
-    run = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    """Return the first output of a model for each of ``feeds``, (images, values), float64, by exact integer kernels."""
+    run = session(model.SerializeToString(), threads=1)
     name = run.get_outputs()[0].name
     return np.stack([run.run([name], dict(feed))[0].ravel() for feed in feeds]).astype(np.float64)

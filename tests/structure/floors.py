@@ -92,7 +92,7 @@ DOORS = {
              "examples", "compiler/graph/value_tables.py", "models", "runtime/onnx_backend.py", "runtime/precision",
              "runtime/quantise", "runtime/oracle"),
     "onnx_ir": ("compiler/normal", "compiler/onnx/cleaning.py"),
-    "onnxruntime": ("bench/precision", "bench/toolchains/writers", "compiler/graph/value_tables.py",
+    "onnxruntime": ("bench/toolchains/writers", "compiler/graph/value_tables.py",
                     "compiler/normal/folding.py", "compiler/onnx/opset.py", "models", "runtime"),
     "onnxscript": ("compiler/onnx/cleaning.py",),
     "tilewright.rtl": ("hardware/proofs/guarded_master.py", "hardware/proofs/unitless_coprocessor.py", "rtl",
