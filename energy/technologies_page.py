@@ -18,28 +18,48 @@ _TEMPLATE = Path(__file__).with_name("technologies_page.md.j2")
 _SAMPLES = ((64, 32), (4096, 8), (8192, 8), (8192, 64), (32768, 64), (131072, 64))
 """Macros, bytes and bits, that stand for all in the page."""
 
+_EVENTS = ("register_cycle", "register_toggle", "clock gating", "toggles with clock gates")
+"""What blocks have prices of: two by register, in pJ, and two that are ratios to those."""
+
 
 def page() -> str:
     """Return the page's text."""
     return render(_TEMPLATE, technologies=[Technology.load(name) for name in technologies()], kinds=KINDS,
                   default_dram=DRAM, dram_parts=dram_parts(), sram_tables=sram_tables(), prices=_prices,
-                  scales=_scales, samples=_samples, named_entries=_named_entries, notes=_notes, sourced=_sourced,
-                  figure=_figure, between=_between, sizes=_sizes)
+                  by_block=_by_block, events=_EVENTS, scales=_scales, samples=_samples, named_entries=_named_entries,
+                  notes=_notes, sourced=_sourced, figure=_figure, between=_between, ranges=_ranges, sizes=_sizes)
 
 
 def _prices(technology: Technology) -> Iterator[tuple[str, TechnologyEntry, str]]:
-    """Yield what each price of a technology is called, its entry, and its unit if that is not the table's.
+    """Yield what each price that is not one of a block is called, its entry, and its unit if that is not the table's.
 
     What a price is of stands at the first one with the same words.
     """
+    by_block = _by_block(technology)
     said: set[str] = set()
     units = ((technology.entries, "", ""), (technology.leakage, ", leakage", " nW"),
              (technology.gating, ", clock gating", ""), (technology.gated_prices, ", toggles with clock gates", ""))
     for entries, suffix, unit in units:
         for name, entry in entries.items():
+            if name in by_block or name.endswith((".register_cycle", ".register_toggle")):
+                continue
             effect = "" if entry.effect in said else f": {entry.effect}"
             said.add(entry.effect)
             yield f"`{name or 'every block'}`{suffix}{effect}", entry, unit
+
+
+def _by_block(technology: Technology) -> dict[str, dict[str, TechnologyEntry]]:
+    """Return the prices of `_EVENTS` that each block has of its own, by block and then by event."""
+    blocks: dict[str, dict[str, TechnologyEntry]] = {}
+    for event in _EVENTS[:2]:
+        for name, entry in technology.entries.items():
+            if name.endswith(f".{event}"):
+                blocks.setdefault(name.removesuffix(f".{event}"), {})[event] = entry
+    for event, entries in zip(_EVENTS[2:], (technology.gating, technology.gated_prices), strict=True):
+        for name, entry in entries.items():
+            if name:
+                blocks.setdefault(name, {})[event] = entry
+    return blocks
 
 
 def _scales(sram: Sram) -> dict[str, TechnologyEntry]:
@@ -103,6 +123,13 @@ def _sizes(table: SramTable) -> list[int]:
 
 def _between(value: float, range_: Range) -> str:
     return f"{_figure(value * range_.low)} to {_figure(value * range_.high)}" if range_ != Range() else "–"
+
+
+def _ranges(entry: TechnologyEntry) -> str:
+    """Return the relative and the absolute range of a price, one if they are equal, nothing if there is none."""
+    both = (entry.relative, entry.absolute)
+    shown = dict.fromkeys(_between(entry.value, each) for each in both if both != (Range(), Range()))
+    return "; ".join(shown)
 
 
 def _figure(value: float) -> str:

@@ -99,26 +99,53 @@ def test_the_page_has_every_price_with_its_source_and_ranges(name):
     data = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     shown = {row["price"].split("`")[1]: row for row in rows(page, name)}
     whole, said = notes_of(section(page, name)), set()
-    entries = dict(data["price"]) | {
-        f"{block}.{event}": each for block, events in data.get("block", {}).items() for event, each in events.items()
-        if "pJ" in each}
-    assert entries
-    for entry, each in entries.items():
+    assert data["price"]
+    for entry, each in data["price"].items():
         row = shown[entry]
         assert row["price"] == f"`{entry}`" if each["effect"] in said else row["price"].endswith(each["effect"])
         said.add(each["effect"])
         assert row["kind"] == each["kind"]
         assert number(row["pJ"]) == pytest.approx(each["pJ"], rel=0.006)
-        ranges = [math.exp(sign * math.sqrt(sum(math.log(factors[place]) ** 2 for factors in each["relative"])))
-                  for place, sign in ((0, -1), (1, 1))]
-        expected = [each["pJ"] * factor for factor in ranges] if each["relative"] else []
-        assert numbers(row["relative"]) == pytest.approx(expected, rel=0.006)
-        source, _, reasons = whole(row["source, and reasons of the ranges"]).partition(" Ranges: ")
-        assert source == f"({each['node']}): {each['source']}."
-        assert sorted(re.findall(r"(?:relative|absolute) \S+ to \S+: ", reasons)) == sorted(
-            f"{kind} {low:g} to {high:g}: " for kind in ("relative", "absolute") for low, high, _ in each[kind])
-        for low, high, reason in each["relative"] + each["absolute"]:
-            assert f"{low:g} to {high:g}: {reason}" in reasons
+        assert numbers(row["relative"]) == pytest.approx(spread(each, "relative"), rel=0.006)
+        assert_sourced(whole(row["source, and reasons of the ranges"]), each)
+
+
+@pytest.mark.parametrize("name", ["osu018", "sky130"])
+def test_the_page_has_every_price_of_a_block_with_its_source_and_ranges(name):
+    page = PAGE.read_text(encoding="utf-8")
+    blocks = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))["block"]
+    whole = notes_of(section(page, name))
+    shown = {row["block"].strip("`"): row for row in rows(page, name, table=1)}
+    counted = 0
+    for block, events in blocks.items():
+        priced = {event: each for event, each in events.items() if event.startswith("register_") and "pJ" in each}
+        cell = shown[block]["kinds, sources, and reasons of the ranges"] if priced else ""
+        sources, counted = whole(cell).split(" · "), counted + len(priced)
+        for event, each in sorted(priced.items()):
+            figures = numbers(shown[block][f"`{event}`, pJ"])
+            relative, absolute = spread(each, "relative"), spread(each, "relative", "absolute")
+            ranges = relative if relative == absolute else relative + absolute
+            assert figures == pytest.approx([each["pJ"], *ranges], rel=0.006)
+            kind, _, source = sources.pop(0).partition(" ")
+            assert kind == each["kind"]
+            assert_sourced(source, each)
+    assert counted >= 20
+
+
+def spread(entry, *kinds):
+    """Return a price's least and greatest value, by its factors of those kinds; nothing without any."""
+    factors = [each for kind in kinds for each in entry[kind]]
+    return [entry["pJ"] * math.exp(sign * math.sqrt(sum(math.log(each[place]) ** 2 for each in factors)))
+            for place, sign in ((0, -1), (1, 1))] if factors else []
+
+
+def assert_sourced(cell, entry):
+    source, _, reasons = cell.partition(" Ranges: ")
+    assert source == f"({entry['node']}): {entry['source']}."
+    assert sorted(re.findall(r"(?:relative|absolute) \S+ to \S+: ", reasons)) == sorted(
+        f"{kind} {low:g} to {high:g}: " for kind in ("relative", "absolute") for low, high, _ in entry[kind])
+    for low, high, reason in entry["relative"] + entry["absolute"]:
+        assert f"{low:g} to {high:g}: {reason}" in reasons
 
 
 def notes_of(text):
