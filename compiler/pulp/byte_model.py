@@ -1,6 +1,6 @@
 """The ONNX model that an integer network of PULP becomes: all of 8 bits stands for itself, with a scale of 1."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -17,9 +17,10 @@ _ONE = np.float32(1)
 
 
 class ByteModel:
-    """Nodes and constants of the model that is made, in order."""
+    """Nodes and constants of the model that is made, in order; ``shapes`` are those of the file's tensors, if known."""
 
-    def __init__(self) -> None:
+    def __init__(self, shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
+        self.shapes = shapes or {}
         self._nodes: list[onnx.NodeProto] = []
         self._constants: list[TensorProto] = []
 

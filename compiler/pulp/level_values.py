@@ -63,9 +63,10 @@ class ConstantProduct:
 
 @dataclass(frozen=True, slots=True)
 class LevelTerms:
-    """A sum of one or two tensors of levels, each with a whole factor above 0."""
+    """A sum of tensors of levels, or one, each with a whole factor above 0; ``shape`` is () where it is unknown."""
 
     terms: tuple[tuple[ByteLevels, int], ...]
+    shape: tuple[int, ...] = ()
 
     @property
     def dtype(self) -> str:
@@ -111,7 +112,7 @@ class PendingSums:
             if not any(each & (1 << shift) - 1 for each in (*factors, *self.addends)):
                 terms = tuple((levels, factor >> shift) for (levels, _), factor in
                               zip(source.terms, factors, strict=True))
-                return PendingSums(LevelTerms(terms), (1,), (self.addends[0] >> shift,))
+                return PendingSums(replace(source, terms=terms), (1,), (self.addends[0] >> shift,))
         return replace(self, shift=self.shift + shift, cut=cut)
 
     def bounded(self, low: int, high: int) -> ShiftRequantisation:

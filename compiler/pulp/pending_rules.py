@@ -107,18 +107,17 @@ def _plus(node: PulpNode) -> Value:
 
 
 def _sum(node: PulpNode) -> PendingSums:
-    """Return the sum of two tensors of levels, each maybe times a number."""
+    """Return the sum of tensors of levels, each maybe times a number."""
     terms: list[tuple[ByteLevels, int]] = []
-    addend = 0
+    addend, shapes = 0, set[tuple[int, ...]]()
     for position in (0, 1):
         sums = _undivided(node, node.pending(position))
         if not isinstance(sums.source, LevelTerms):
             raise node.refusal("it adds sums before they are bounded to 8 bits", "requantise before it")
         terms += [(levels, factor * sums.multipliers[0]) for levels, factor in sums.source.terms]
         addend += sums.addends[0]
-    if len(terms) > 2:
-        raise node.refusal(f"it adds {len(terms)} tensors", "requantise the sum of two before it")
-    return PendingSums(LevelTerms(tuple(terms)), (1,), (addend,))
+        shapes.add(node.made.shapes.get(node.proto.input[position], ()))
+    return PendingSums(LevelTerms(tuple(terms), shapes.pop() if len(shapes) == 1 else ()), (1,), (addend,))
 
 
 def _divided(node: PulpNode) -> PendingSums:

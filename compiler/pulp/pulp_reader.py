@@ -15,6 +15,7 @@ from tilewright.compiler.pulp.level_values import ByteLevels, ConstantProduct, P
 from tilewright.compiler.pulp.pending_rules import MOVES, RULES
 from tilewright.compiler.pulp.pulp_node import PulpNode, Value
 from tilewright.compiler.pulp.put_levels import put_sums
+from tilewright.compiler.pulp.tensor_shapes import shapes_of
 
 __all__ = ["onnx_of_pulp"]
 
@@ -42,7 +43,7 @@ class _Reading:
 
     def __init__(self, proto: onnx.ModelProto) -> None:
         self.proto = proto
-        self.made = ByteModel()
+        self.made = ByteModel(shapes_of(proto))
         self.constants = {tensor.name: array_of(tensor) for tensor in proto.graph.initializer}
         self.values: dict[str, Value] = {}
         self.notes = ["computed in whole numbers, as PULP's tools define it (docs/tflite.md)"]

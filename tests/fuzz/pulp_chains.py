@@ -83,6 +83,28 @@ class _Chain:
         else:
             self.last = self.net.shifted(total, one, 0 * one, self.choices.between(1, 3), signed=self.signed)
 
+    def weighed(self) -> None:
+        """Add what came before to one or two of its own products, each times a number, and more at once."""
+        choices, before, shape = self.choices, self.last, self.shape
+        terms, factors = [before], [choices.pick((1, 2, 7, 100, 300))]
+        for _ in range(choices.between(1, 2)):
+            kernel = self.weights(shape[0], shape[0], 1, 1)
+            terms.append(self.levels(self.net.add("Conv", before, kernel, pads=[0] * 4, group=1), shape[0],
+                                     _SPREAD * shape[0] ** 0.5))
+            factors.append(choices.pick((1, 3, 16, 27, 99)))
+        total, *more = (self.net.add("Mul", each, np.array(factor)) for each, factor in
+                        zip(terms, factors, strict=True))
+        for each in more:
+            total = self.net.add("Add", total, each)
+        one = np.array(choices.pick((1, 3, 5)))
+        shift = int(np.log2(sum(factors) * one)) + choices.between(0, 1)
+        if self.floored:
+            halved = self.net.add("Div", self.net.add("Mul", total, one), np.float32(1 << shift))
+            self.last = self.net.add("Clip", self.net.add("Floor", halved), min=0.0, max=255.0)
+        else:
+            addend = np.array(choices.between(-9, 9) * choices.between(0, 1))
+            self.last = self.net.shifted(total, one, addend, shift, signed=self.signed)
+
     def alone(self) -> None:
         if not self.floored:
             self.last = self.net.shifted(self.last, np.array(self.choices.between(1, 40)), np.array(
@@ -97,7 +119,8 @@ class _Chain:
     def model(self) -> ModelProto:
         self.convolution()
         for _ in range(self.choices.between(1, 5)):
-            self.choices.pick((self.convolution, self.convolution, self.residual, self.alone, self.pool))()
+            self.choices.pick((self.convolution, self.convolution, self.residual, self.weighed, self.alone,
+                               self.pool))()
         if self.choices.chance(60):
             size = int(np.prod(self.shape))
             flat = self.net.add("Flatten", self.last, axis=1)

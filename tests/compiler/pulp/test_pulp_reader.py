@@ -140,6 +140,24 @@ def test_halves_of_a_signed_sum_go_up(factor, multiplier, shift):
     equal(net.model(last, (1, 2, 8, 8)), (1, 2, 8, 8), low=-128)
 
 
+@pytest.mark.parametrize(("factors", "multiplier", "shift"), [((1, 1), 3, 1), ((1, 1), 5, 3), ((7, 300), 3, 9),
+                                                              ((3, 16, 99), 5, 10)])
+@pytest.mark.parametrize("dense", [False, True])
+def test_sums_that_the_adder_cannot_give_are_products_of_tensors_side_by_side(factors, multiplier, shift, dense):
+    """Signed halves go up, factors exceed 127, or there are three tensors; any machine runs."""
+    rng, net = np.random.default_rng(6), PulpNetwork((1, 3, 4, 4), TensorProto.INT8)
+    given, shape = ("x", (1, 3, 4, 4)) if not dense else (net.add("Flatten", "x", axis=1), (1, 5))
+    total = ""
+    for factor in factors:
+        sums = net.add("Gemm", given, weights(rng, 5, 48), weights(rng, 5), transB=1) if dense else net.add(
+            "Conv", given, weights(rng, 3, 3, 1, 1))
+        term = net.add("Mul", net.shifted(sums, np.array(8), np.array(0), 9 if dense else 7, signed=True),
+                       np.array(factor))
+        total = net.add("Add", total, term) if total else term
+    last = net.shifted(total, np.array(multiplier), np.array(-5), shift, signed=True)
+    equal(net.model(last, shape), (1, 3, 4, 4), low=-128)
+
+
 def test_how_an_input_is_read_is_said():
     net = PulpNetwork((1, 1, 4, 4))
     last = net.shifted(net.add("Conv", "x", np.ones((1, 1, 2, 2))), np.ones((1, 1, 1)), np.zeros((1, 1, 1)), 2)
@@ -154,7 +172,9 @@ def test_how_an_input_is_read_is_said():
     (lambda net: net.shifted("t0", np.full((2, 1, 1), 3.5), np.zeros((2, 1, 1)), 15), "whole"),
     (lambda net: net.shifted("t0", np.full((2, 1, 1), 3), np.zeros((2, 1, 1)), 15, levels=512), "512"),
     (lambda net: net.shifted(net.add("iSoftmax", "t0"), np.ones(1), np.zeros(1), 1), "iSoftmax"),
-], ids=["large", "negative", "shape", "fraction", "levels", "operator"])
+    (lambda net: net.shifted(net.add("Add", net.add("Add", *[net.shifted("t0", np.array(1), np.zeros(1), 9)] * 2),
+                                     net.add("Mul", "t1", np.array(9000))), np.ones(1), np.zeros(1), 15), "9000"),
+], ids=["large", "negative", "shape", "fraction", "levels", "operator", "factors"])
 def test_what_is_not_compiled_is_named_by_node(change, named):
     net = PulpNetwork((1, 3, 9, 9))
     net.add("Conv", "x", weights(np.random.default_rng(4), 2, 3, 3, 3))
