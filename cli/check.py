@@ -50,15 +50,20 @@ def check(model: Model,
     if capacity is not None and not 0 < capacity < float("inf"):
         raise InputError(f"Option --capacity must be a number of MiB above 0, not {capacity!r}")
     require_place(json_file, read=(model, quantise.calibrate))
-    source = quantise.model(model)
     from tilewright.cli.tables.check_tables import print_check
     from tilewright.cli.tables.text import console
-    from tilewright.runtime.check.model_check import check_model
+    from tilewright.compiler.errors import UnsupportedNodeError
+    from tilewright.runtime.check.model_check import check_model, refused
     from tilewright.tools.progress import Steps
 
-    with Steps().step(f"Checking {model}"):
-        found = check_model(source, design, None if capacity is None else int(capacity * MEBIBYTE),
-                            options=compiler.options(bool(source.state)), outputs_only=prediction.outputs_only)
+    try:
+        source = quantise.model(model)
+    except UnsupportedNodeError as error:
+        found = refused(model, design.machine, error)
+    else:
+        with Steps().step(f"Checking {model}"):
+            found = check_model(source, design, None if capacity is None else int(capacity * MEBIBYTE),
+                                options=compiler.options(bool(source.state)), outputs_only=prediction.outputs_only)
     print_check(found, console())
     milliseconds = found.cycles / (1e3 * design.mhz)
     if found.layers:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewright.compiler.network.layers import TensorInfo, UnreadInput
 from tilewright.compiler.onnx.border import state_of
+from tilewright.compiler.onnx.ends.proposed_ends import refuse_early
 from tilewright.compiler.onnx.foreign_formats import foreign_folder
 from tilewright.compiler.onnx.open_shapes import BATCH_NOTE, has_open_batch
 from tilewright.compiler.onnx.other_quantisers import QONNX_NOTE
@@ -76,7 +77,7 @@ class ModelSource:
     in_float : frozenset of str
         Nodes of a partly quantised model that are left in float and could be quantised; see `float_remark`.
     original : Path or None
-        The user's own file, if it is ONNX and ``path`` was not quantised from it.
+        The user's own file, if it is ONNX, has the same outputs, and ``path`` was not quantised from it.
     completes : Path or None
         The file that computes something in float by itself, or quantises as it runs, if ``path`` was made of one.
     foreign : Path or None
@@ -136,7 +137,7 @@ def model_folder() -> Path:
 
 
 def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_float: bool = False,
-               shapes: Shapes | None = None, values: Values | None = None,
+               shapes: Shapes | None = None, values: Values | None = None, ends: Sequence[str] = (),
                engine: EngineName | None = None) -> ModelSource:
     """Return the model that a user names: a built-in one, built now if need be, or a file; a float one quantised.
 
@@ -152,6 +153,8 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         Shapes of a file's inputs by name, or extents by the symbol of an open dimension.
     values : mapping of str to sequence of float, optional
         Values of a file's inputs that are always the same; they become constants.
+    ends : sequence of str
+        Tensors at which a file's model ends before its own end.
     engine : {"litert", "litert-reference", "tflm"}, optional
         Whose arithmetic a .tflite file has.
 
@@ -168,9 +171,11 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         raise InputError(f"Option --shape needs a file with open dimensions, and {name} has none")
     if values and name in NAMES:
         raise InputError(f"Option --input-value needs a file, and {name} is built in")
+    if ends and name in NAMES:
+        raise InputError(f"Option --end needs a file, and {name} is built in")
     if engine is not None:
         require_tflite(name, engine)
-    source, model = _named(name, steps, shapes or {}, values or {}, engine)
+    source, model = _named(name, steps, shapes or {}, values or {}, ends, engine)
     if model is not None and source.origin is ModelOrigin.FILE:
         precision = precision_of(model)
         if keep_float and precision is not Precision.QUANTISED:
@@ -217,8 +222,8 @@ def _is_quantised_unasked(source: ModelSource, model: ReadModel) -> bool:
     return QONNX_NOTE in source.reading and any(region.products for region in float_regions(model.graph))
 
 
-def _named(name: str, steps: Steps, shapes: Shapes, values: Values, engine: EngineName | None,
-           ) -> tuple[ModelSource, ReadModel | None]:
+def _named(name: str, steps: Steps, shapes: Shapes, values: Values, ends: Sequence[str],
+           engine: EngineName | None) -> tuple[ModelSource, ReadModel | None]:
     """Return a built-in model, a large one, built now if need be, or the file of this name, with what was read."""
     if name in BUILTIN:
         return ModelSource(builtin(name), ModelOrigin.BUILT_IN), None
@@ -230,11 +235,12 @@ def _named(name: str, steps: Steps, shapes: Shapes, values: Values, engine: Engi
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise InputError(f"Name of a model must have only letters of the locale's encoding, unlike {name!r}; set "
                              "LC_ALL=C.UTF-8, or rename the file")
-        path, model = standard_file(Path(name), shapes, values, engine or "litert")
+        path, model = standard_file(Path(name), shapes, values, ends, engine or "litert")
+        refuse_early(model)
         source = ModelSource.known(path) or ModelSource.of_model(path, model)
         if names_tflite(Path(name)):
             return replace(source, foreign=Path(name)), model
-        return replace(source, original=Path(name)), model
+        return source if ends else replace(source, original=Path(name)), model
     if not (built := large_file(name, model_folder())).is_file():
         # Imported late: ONNX Runtime's quantiser takes a second.
         from tilewright.models.large import build

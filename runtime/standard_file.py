@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tilewright.compiler.onnx.ends.end_at import end_at
 from tilewright.compiler.onnx.given_shapes import fix_shapes, fix_values
 from tilewright.compiler.onnx.reader import read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
@@ -26,7 +27,7 @@ Values = Mapping[str, Sequence[float]]
 """Values of inputs that are always the same, by name: one for all elements, or one for each."""
 
 
-def standard_file(model: Path, shapes: Shapes, values: Values | None = None,
+def standard_file(model: Path, shapes: Shapes, values: Values | None = None, ends: Sequence[str] = (),
                   engine: EngineName = "litert") -> tuple[Path, ReadModel]:
     """Return the file to compile for ``model``, the file itself or a changed copy in the cache, and what it holds.
 
@@ -35,7 +36,7 @@ def standard_file(model: Path, shapes: Shapes, values: Values | None = None,
     CompileError
         If the file is no valid model.
     InputError
-        If the ``shapes`` or the ``values`` do not go with the model.
+        If the ``shapes``, the ``values`` or the ``ends`` do not go with the model.
     """
     proto = read_model(model, engine)
     if values:
@@ -43,7 +44,9 @@ def standard_file(model: Path, shapes: Shapes, values: Values | None = None,
     if shapes:
         fix_shapes(proto, shapes)
     proto, _ = unrolled(proto)
-    if not shapes and not values and not notes_of(proto):
+    if ends:
+        end_at(proto, ends)
+    if not shapes and not values and not ends and not notes_of(proto):
         return model, proto
     content = proto.SerializeToString(deterministic=True)
     target = cache_folder() / "read" / hashlib.sha256(content).hexdigest()[:16] / f"{model.stem}.onnx"

@@ -38,6 +38,7 @@ class Compilation:
     keep_float : bool
     shapes : mapping of str to sequence of int
     values : mapping of str to sequence of float
+    ends : tuple of str
         As `runtime.model_source.find_model` takes them; they are of one model.
     """
 
@@ -47,6 +48,7 @@ class Compilation:
     keep_float: bool = False
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     values: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    ends: tuple[str, ...] = ()
 
     def network(self, name: str, steps: Steps) -> PredictedNetwork:
         """Return a network as it is read and compiled.
@@ -57,7 +59,7 @@ class Compilation:
             If it cannot be used.
         """
         source = find_model(name, steps, calibrate=self.calibrate, keep_float=self.keep_float, shapes=self.shapes,
-                            values=self.values)
+                            values=self.values, ends=self.ends)
         return PredictedNetwork(source, self.options, outputs_only=self.outputs_only)
 
     def to_json(self) -> dict[str, str]:
@@ -65,7 +67,7 @@ class Compilation:
         said = {"options": "" if self.options == BEST else str(self.options),
                 "stored": "outputs only" if self.outputs_only else "",
                 "calibrate": str(self.calibrate or ""), "float": "kept" if self.keep_float else "",
-                "shapes": _said(self.shapes), "values": _said(self.values)}
+                "shapes": _said(self.shapes), "values": _said(self.values), "ends": " ".join(self.ends)}
         return {key: text for key, text in said.items() if text}
 
 

@@ -123,7 +123,8 @@ def explore(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
 
     compilation = Compilation(options=compiler.options(), outputs_only=prediction.outputs_only,
                               calibrate=quantise.calibrate, keep_float=quantise.keep_float,
-                              shapes=shapes_given(quantise.shape), values=values_given(quantise.input_value))
+                              shapes=shapes_given(quantise.shape), values=values_given(quantise.input_value),
+                              ends=tuple(quantise.end or ()))
     asked = ExplorationRequest(
         models=models or (), space=search.space, objectives=search.objective or (), limits=search.limit or (),
         target=search.target, sampler=search.sampler, technology=search.technology or "", seed=search.seed,

@@ -422,22 +422,28 @@ class QuantiseOptions:
         help="Value of an input that is always the same, such as sr=16000: it becomes a constant; may be "
              "repeated.")] = None
 
+    end: Annotated[list[str] | None, typer.Option(
+        "--end", metavar="TENSOR", show_default=False,
+        help="Let the model end at this tensor, and leave what only comes behind it to the host, such as a detector's "
+             "TopK or NonMaxSuppression; may be repeated.")] = None
+
     def model(self, name: str, engine: "TfliteName | None" = None) -> "ModelSource":
         """Return the model that MODEL names, of an ``engine``'s arithmetic; a float one quantised as options say."""
         return model_named(name, calibrate=self.calibrate, keep_float=self.keep_float, engine=engine,
-                           shapes=shapes_given(self.shape), values=values_given(self.input_value))
+                           shapes=shapes_given(self.shape), values=values_given(self.input_value),
+                           ends=self.end or ())
 
 
 def model_named(name: str, *, calibrate: Path | None = None, keep_float: bool = False,
                 shapes: Mapping[str, Sequence[int]] | None = None,
-                values: Mapping[str, Sequence[float]] | None = None,
+                values: Mapping[str, Sequence[float]] | None = None, ends: Sequence[str] = (),
                 engine: "TfliteName | None" = None) -> "ModelSource":
     """Return the model that MODEL names: built-in, built now if need be, or a file; a float one quantised."""
     from tilewright.runtime.model_source import find_model
     from tilewright.tools.progress import Steps
 
     return find_model(name, Steps(), calibrate=calibrate, keep_float=keep_float, shapes=shapes, values=values,
-                      engine=engine)
+                      ends=ends, engine=engine)
 
 
 def say_ranges(source: "ModelSource") -> None:

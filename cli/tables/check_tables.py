@@ -1,5 +1,6 @@
 """Tables of the findings of ``tilewright check``."""
 
+import shlex
 from collections import Counter
 
 from rich.console import Console
@@ -72,6 +73,8 @@ def summary(check: Check) -> list[str]:
     lines += [f"note: {text}" for text in check.notes]
     if check.refusals:
         lines.append(f"{len(check.refusals)} refusal{'s' if len(check.refusals) > 1 else ''}: it cannot be compiled")
+        if check.options:
+            lines.append(f"what comes before can, with {shlex.join(check.options)}")
     else:
         lines.append("it can be compiled" if check.compiles else "it can be compiled, but does not fit the memory")
     return lines

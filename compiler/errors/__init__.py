@@ -44,12 +44,15 @@ class UnsupportedNodeError(CompileError):
     ----------
     others : tuple of UnsupportedNodeError
         Further nodes of the same model that are not compiled, as far as they are known already.
+    options : tuple of str
+        The options with which the same command runs; empty if none are known.
     """
 
     def __init__(self, node: str, op: str, reason: str, way_out: str) -> None:
         super().__init__(f"Node {node!r} ({op}) is not supported: {reason}; {way_out}", way_out)
         self.node, self.op, self.reason = node, op, reason
         self.others: tuple[UnsupportedNodeError, ...] = ()
+        self.options: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:

@@ -26,7 +26,8 @@ from tilewright.compiler.normal.values import constant, is_constant
 from tilewright.compiler.onnx.shapes import first_line, infer_shapes
 from tilewright.compiler.onnx.top_one import with_extremes
 
-__all__ = ["clean", "clean_with_shapes", "expand_functions", "inline_functions", "name_results", "rename_images"]
+__all__ = ["clean", "clean_with_shapes", "expand_functions", "inline_functions", "is_function", "name_results",
+           "rename_images"]
 
 _FOLDED_ELEMENTS = 2**22
 """Largest result of a node that is computed while compiling."""
@@ -75,7 +76,7 @@ def expand_functions(proto: onnx.ModelProto, known: Collection[str]) -> onnx.Mod
     versions = {each.domain: each.version for each in proto.opset_import}
     wanted = {(node.domain, node.op_type) for node in proto.graph.node
               if (node.op_type not in known or any(name in read for name in node.output[1:] if name))
-              and _is_function(node, versions)}
+              and is_function(node, versions)}
     for each in sorted(wanted):
         expanded = _expanded(_typed(proto), each, known, versions)
         if {node.op_type for node in expanded.graph.node} - {node.op_type for node in proto.graph.node} <= known:
@@ -110,7 +111,7 @@ def _expanded(proto: onnx.ModelProto, function: tuple[str, str], known: Collecti
             return proto    # of types that nothing tells; then it is refused by its name
         done |= todo
         todo = {(node.domain, node.op_type) for node in proto.graph.node
-                if node.op_type not in known and _is_function(node, versions)} - before - done
+                if node.op_type not in known and is_function(node, versions)} - before - done
     return proto
 
 
@@ -125,7 +126,8 @@ def _schema(node: onnx.NodeProto, versions: Mapping[str, int]) -> onnx.defs.OpSc
     return onnx.defs.get_schema(node.op_type, versions.get(node.domain, versions.get("", 1)))
 
 
-def _is_function(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
+def is_function(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
+    """Tell whether ONNX defines an operator as a function of others, in opsets of these ``versions`` by domain."""
     if node.domain not in ("", "ai.onnx") or not onnx.defs.has(node.op_type):
         return False
     try:

@@ -15,11 +15,13 @@ from tilewright.compiler.onnx.given_shapes import proposed_values
 from tilewright.compiler.onnx.half_floats import HALF_FLOATS
 from tilewright.isa.program import DTYPES
 
-__all__ = ["check_attributes", "check_domains", "check_order", "check_types", "contradiction", "no_model", "way_out_of",
-           "window_too_large"]
+__all__ = ["WAY_OUT", "check_attributes", "check_domains", "check_order", "check_types", "contradiction", "no_model",
+           "way_out_of", "window_too_large"]
 
 _BRANCHING = ("If", "Loop")
-_WAY_OUT = "cut the model so that this node runs outside, or replace it"
+WAY_OUT = "cut the model so that this node runs outside, or replace it"
+"""What to do about a node whose operator is not compiled, as the end of a sentence."""
+
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _FIRST_FIELD = b"\x08"
@@ -147,14 +149,14 @@ def way_out_of(node: onnx.NodeProto, graph: onnx.GraphProto) -> str:
         return ("give the float model that it was made of, and let `tilewright quantise --weights int4` round its "
                 "weights: a product of floats by weights of few bits is none of integers")
     if node.op_type not in _BRANCHING:
-        return _WAY_OUT
+        return WAY_OUT
     makers = {name: each for each in graph.node for name in each.output}
     constants = {tensor.name for tensor in graph.initializer}
     small = [value.name for value in graph.input if value.name not in constants
              and all(extent.dim_value == 1 for extent in value.type.tensor_type.shape.dim)]
     deciding = [name for name in small if name in _sources(node.input[:1], makers)]
     if not deciding:
-        return _WAY_OUT if node.op_type != "If" else \
+        return WAY_OUT if node.op_type != "If" else \
             "make the condition the constant that it is where the model is used"
     known = proposed_values(onnx.ModelProto(graph=graph))
     options = " ".join(f"--input-value {name}={known.get(name, 'N')}" for name in deciding)

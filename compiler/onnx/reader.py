@@ -40,7 +40,7 @@ from tilewright.compiler.onnx.cleaning import (
 )
 from tilewright.compiler.onnx.dialects.qonnx import import_domains
 from tilewright.compiler.onnx.dialects.refused import check_classical, check_dialects
-from tilewright.compiler.onnx.faults import check_attributes, check_order, check_types, no_model, way_out_of
+from tilewright.compiler.onnx.faults import WAY_OUT, check_attributes, check_order, check_types, no_model, way_out_of
 from tilewright.compiler.onnx.half_floats import widen
 from tilewright.compiler.onnx.opset import raised, with_gelu, with_kernels, with_round
 from tilewright.compiler.onnx.order import in_order
@@ -52,7 +52,7 @@ from tilewright.compiler.pulp.pulp_mark import is_pulp
 from tilewright.compiler.pulp.pulp_reader import onnx_of_pulp
 from tilewright.compiler.tflite.mark import EngineName, is_tflite
 
-__all__ = ["DYNAMIC_NOTE", "MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "load", "read_model",
+__all__ = ["DYNAMIC_NOTE", "MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "is_compiled", "load", "read_model",
            "self_contained"]
 
 MAX_MODEL_BYTES = 2**31 - 1
@@ -90,7 +90,6 @@ _OPERATORS = RECOGNISED | COMPUTED_IN_TABLES | _MOVES | KERNELS.keys()
 _CONSTANTS_IR_VERSION = 4
 
 _OF_CONDITION = "its condition is computed, and only the branch of a constant one is compiled"
-_WAY_OUT = "cut the model so that this node runs outside, or replace it"
 
 
 def load(model: str | Path | bytes) -> Graph:
@@ -365,6 +364,12 @@ def _check_contribs(proto: onnx.ModelProto) -> None:
                                 f"not {len(node.output)}")
 
 
+def is_compiled(node: onnx.NodeProto) -> bool:
+    """Tell whether the datapath or the host core computes an operator."""
+    return node.op_type in {"com.microsoft": _CONTRIB.keys(), "": _OPERATORS, "ai.onnx": _OPERATORS}.get(
+        node.domain, ())
+
+
 def _check_operators(graph: onnx.GraphProto, unrolling: Mapping[str, StillThere]) -> None:
     """Refuse what neither the datapath nor the host core computes, every node of it.
 
@@ -373,14 +378,13 @@ def _check_operators(graph: onnx.GraphProto, unrolling: Mapping[str, StillThere]
     read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
     refusals = []
     for node in graph.node:
-        compiled = _CONTRIB.keys() if node.domain == "com.microsoft" else _OPERATORS
-        if node.domain not in ("", "ai.onnx", "com.microsoft") or node.op_type not in compiled:
+        if not is_compiled(node):
             reason = _OF_CONDITION if node.op_type == "If" else "the operator is not compiled"
             why = unrolling.get(_name(node), StillThere("", ""))
             refusals.append(UnsupportedNodeError(_name(node), node.op_type, why.reason or reason,
                                                  why.way_out or way_out_of(node, graph)))
         elif node.op_type != "Split" and any(name in read for name in node.output[1:] if name):
-            refusals.append(UnsupportedNodeError(_name(node), node.op_type, "its second output is used", _WAY_OUT))
+            refusals.append(UnsupportedNodeError(_name(node), node.op_type, "its second output is used", WAY_OUT))
     raise_all(refusals)
 
 
@@ -458,7 +462,7 @@ def _slices(node: onnx.NodeProto, attrs: dict[str, Any], tensors: dict[str, Tens
     for index, name in enumerate(node.output):
         shape = tensors[name].shape if name else None
         if shape is None or not -len(shape) <= axis < len(shape):
-            raise UnsupportedNodeError(_name(node), "Split", f"the shape of its output {name!r} is not known", _WAY_OUT)
+            raise UnsupportedNodeError(_name(node), "Split", f"the shape of its output {name!r} is not known", WAY_OUT)
         bounds = {f"{name}:starts": start, f"{name}:ends": start + shape[axis], f"{name}:axes": axis}
         constants |= {key: np.array([value], np.int64) for key, value in bounds.items()}
         start += shape[axis]

@@ -34,7 +34,7 @@ from tilewright.runtime.oracle.inputs import node_args
 from tilewright.runtime.quantise.quantised_model import RangesKind
 from tilewright.runtime.state_pairs import check_state, state_remarks, state_sentences
 
-__all__ = ["Check", "CheckedLayer", "MemoryNeeded", "Refusal", "check_model"]
+__all__ = ["Check", "CheckedLayer", "MemoryNeeded", "Refusal", "check_model", "refused"]
 
 _ADDRESSABLE = (1 << 32) - MAIN_BASE
 """Bytes of main memory that 32-bit addresses reach."""
@@ -92,7 +92,8 @@ class Check:
     """Findings of a check. If nodes were rejected, there may be no layers and no memory.
 
     ``tail_cycles`` come after the last layer: its last results are still on their way to memory. ``notes`` tell where
-    the ranges are from, and what was changed when the file was read.
+    the ranges are from, and what was changed when the file was read. ``options`` are those with which a refused model
+    is compiled, if any are known.
     """
 
     model: str
@@ -103,6 +104,7 @@ class Check:
     warnings: tuple[str, ...]
     memory: MemoryNeeded | None
     notes: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
     @property
     def compiles(self) -> bool:
@@ -158,7 +160,7 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
     try:
         network = compile_network(model, options, extension_of(machine))
     except UnsupportedNodeError as error:
-        return _refused(model, machine, list(map(_refusal, (error, *error.others))))
+        return refused(model, machine, error)
     if not network.layers:
         raise UnsupportedModelError(f"Model {model.name!r} must have a layer to compile, and has none")
     about_model = model_warnings(network)
@@ -166,8 +168,9 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
         memory = _memory(network, machine, options, memory_limit)
         compiled = compile_layers(network, machine, keep_tensors=not outputs_only, options=options, loops=False)
     except CompileError as error:
-        refusals = _unplanned(network, machine) or (
-            list(map(_refusal, (error, *error.others))) if isinstance(error, UnsupportedNodeError) else [])
+        refusals = _unplanned(network, machine)
+        if not refusals and isinstance(error, UnsupportedNodeError):
+            return refused(model, machine, error)
         if not refusals:
             raise
         return _refused(model, machine, refusals)
@@ -189,9 +192,14 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
                         *kept_sentences(job, predict_opening(job, design.timing))))
 
 
-def _refused(model: Path, machine: Machine, refusals: list[Refusal]) -> Check:
+def refused(model: Path | str, machine: Machine, error: UnsupportedNodeError) -> Check:
+    """Return the check of a model with nodes that are not compiled, as the ``error`` names them."""
+    return _refused(Path(model), machine, list(map(_refusal, (error, *error.others))), error.options)
+
+
+def _refused(model: Path, machine: Machine, refusals: list[Refusal], options: tuple[str, ...] = ()) -> Check:
     return Check(model=model.stem, machine=machine.name, layers=(), warnings=(), memory=None,
-                 refusals=tuple(dict.fromkeys(refusals)))
+                 refusals=tuple(dict.fromkeys(refusals)), options=options)
 
 
 def _refusal(error: UnsupportedNodeError) -> Refusal:

@@ -23,7 +23,7 @@ FLOORS = (
     "compiler/channels", "compiler/graph",
     "compiler/normal", "compiler/normal/arithmetic", "compiler/normal/forms", "compiler/normal/rules",
     "compiler/control", "compiler/tflite/numbers", "compiler/tflite/stored", "compiler/tflite", "compiler/pulp",
-    "compiler/onnx/dialects", "compiler/onnx/sizes", "compiler/onnx", "compiler/stream",
+    "compiler/onnx/dialects", "compiler/onnx/sizes", "compiler/onnx", "compiler/onnx/ends", "compiler/stream",
     "compiler/passes/images",
     "compiler/passes/recognise", "compiler/passes/recognise/equivalents",
     "compiler/passes/recognise/normalisations", "compiler/passes/recognise/moves",

@@ -1,0 +1,1 @@
+"""Tests of the ends of models."""
