@@ -52,7 +52,7 @@ def softmaxes(*cases):
 
 ROOT = {"kind": "RMSNormalization", "zero_point_value": -11}
 NORMS = (((1, 39, 128), 2, norm(128)), ((3, 2, 33), -1, norm(33, low=-20)), ((40, 96), 1, norm(96)),
-         ((3, 200), 1, norm(200, y_scale=0.5)), ((9, 64), -1, norm(64, **ROOT)))
+         ((3, 200), 1, norm(200, y_scale=0.5)), ((9, 64), -1, norm(64, **ROOT)), ((1, 30, 12), 2, norm(12)))
 CASES = (((1, 65, 4, 13), 1), ((1, 100), 1), ((2, 3, 40), -1), ((1, 33, 1, 7), 1), ((1, 3, 64, 8), 1), ((5, 7, 300), 2),
          ((2, 21, 10), 1), ((1, 4, 20, 3), 2), ((1, 3, 2, 50), 3))      # of the last three, no row lies in one run
 
@@ -184,6 +184,19 @@ def test_a_normalisation_is_a_level_beside_the_host_core_s_at_most():
                                  for output in network.outputs])
     assert difference.max() == 1
     assert np.count_nonzero(difference) <= 0.002 * difference.size     # either is beside ONNX Runtime's in half of that
+
+
+@pytest.mark.parametrize(("dims", "axis", "length"), [
+    ((1, 300, 16), -1, 16), ((200, 24), -1, 24), ((6, 40, 7), 2, 7), ((1, 90, 2), -1, 2), ((4, 50, 31), -1, 31)])
+def test_short_rows_are_normalised_several_times_over(dims, axis, length):
+    network = softmaxes((dims, axis, norm(length)))
+    compiled, inputs = compile_layers(network, BASE, keep_tensors=True), inputs_of(network)
+    assert all(isinstance(layer, Layer) for layer in compiled.network.layers)
+    (output,) = network.outputs
+    difference = np.abs(execute_fast(compiled, inputs)[output.name].astype(int)
+                        - run_network(network, inputs)[output.name])
+    assert difference.max() <= 1
+    assert np.count_nonzero(difference) <= 0.002 * difference.size
 
 
 @pytest.mark.parametrize(("length", "most"), [(65, 0.65), (197, 0.45), (128, 0.50), (192, 0.46)])

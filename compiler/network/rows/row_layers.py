@@ -128,6 +128,11 @@ def _row_layer(layer: AnyLayer, network: Network, tensors: dict[str, TensorInfo]
         or _turned((call, rows), layer, (source, target), tensors, copies)
     if names is None:
         return replace(layer, reason="the row unit takes rows that lie in one run, and its axis is not the innermost")
+    if isinstance(function, RowNorm) and function.length > rows.length:
+        if tensors[names[0]].images > 1:
+            return replace(layer, reason=f"the row unit normalises rows of {LEAST_NORM_ROW} elements and more, and "
+                                         f"shorter ones of one image, and these have {rows.length}")
+        names = _repeated(layer, names, function.length // rows.length, tensors, copies)
     return replace(_passing(layer, layer.name, names, tensors), exact=layer.exact, rows=function)
 
 
@@ -165,10 +170,11 @@ def _norm(call: Call, rows: Rows) -> RowNorm | str:
         return "the row unit leaves levels of its input's type"
     if attrs["kind"] not in ("LayerNormalization", "RMSNormalization") or "factors" in attrs:
         return "the row unit takes normalisations along the last axis whose variance is not quantised"
-    if rows.length < LEAST_NORM_ROW:
+    if rows.length == 1:
         return f"the row unit normalises rows of {LEAST_NORM_ROW} elements and more, and these have {rows.length}"
-    gains, shifts = (_as_they_lie(np.array(attrs[name], np.float64) / attrs["y_scale"], rows)
-                     for name in ("gains", "shifts"))
+    # A short row several times over has the same mean and deviation.
+    gains, shifts = (np.tile(_as_they_lie(np.array(attrs[name], np.float64) / attrs["y_scale"], rows),
+                             -(-LEAST_NORM_ROW // rows.length)) for name in ("gains", "shifts"))
     try:
         return RowNorm.of(gains.tolist(), shifts.tolist(), attrs.get("epsilon", 1e-5) / attrs["scale_value"]**2,
                           zero_point=attrs["y_zero_point"], low=max(-128, int(attrs.get("low", -128))),
@@ -255,6 +261,28 @@ def _turned(of: tuple[Call, Rows], layer: CoreLayer, ends: tuple[TensorInfo, Ten
             ends_of_copy = (there.name, here.name) if made is copies[0] else (here.name, there.name)
             made.append(_passing(layer, f"{layer.name}:{what}[{index}]", ends_of_copy, tensors))
     return names[0], names[1]
+
+
+def _repeated(layer: CoreLayer, names: tuple[str, str], times: int, tensors: dict[str, TensorInfo],
+              copies: tuple[list[Layer], list[Layer]]) -> tuple[str, str]:
+    """Return images whose rows are those of ``names`` several times over, which are added, with their copies."""
+    made = []
+    for name, what in zip(names, ("levels", "results"), strict=True):
+        length, height, width = tensors[name].shape
+        size = times * length
+        image = replace(tensors[name], name=f"{layer.name}:{what} repeated", shape=(size, height, width), place=None,
+                        dims=None, onnx_name=None, onnx_dtype=None, onnx_shape=None)
+        tensors[image.name] = image
+        made.append(image.name)
+        # Of the results one repetition is enough.
+        for index in range(times if what == "levels" else 1):
+            part = _view(image, f"{image.name}:{index}", (length, height, width), (width * size, size), index * length)
+            tensors[part.name] = part
+            if what == "levels":
+                copies[0].append(_passing(layer, f"{layer.name}:{what}[{index}] repeated", (name, part.name), tensors))
+            else:
+                copies[1].insert(0, _passing(layer, f"{layer.name}:{what} once", (part.name, name), tensors))
+    return made[0], made[1]
 
 
 def _steps(operand: Operand, axes: tuple[int, ...]) -> tuple[int, ...]:
