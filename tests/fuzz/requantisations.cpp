@@ -4,7 +4,8 @@
 //
 // Kinds: 0 floor((x m + a) / 2^s); 1 the same with half a step more, as Deeploy's RequantShift; 2 a multiplier of 31
 // bits, rounded once, halves up; 3 gemmlowp's SaturatingRoundingDoublingHighMul and RoundingDivideByPOT; 4 float32, halves
-// to even. Two of three sums are next to where a level ends.
+// to even; 5 halves away from zero, by the multiplier of isa/integers/half_away.py. Two of three sums are next to where a
+// level ends.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -19,7 +20,7 @@
 namespace {
 
 using Wide = __int128;
-enum Kind { kFloor, kHalfUp, kOnce, kTwice, kEven };
+enum Kind { kFloor, kHalfUp, kOnce, kTwice, kEven, kAway };
 
 struct Request {
   int32_t acc = 0, bias = 0;
@@ -59,6 +60,30 @@ int32_t sum_near(int64_t multiplier, Wide addend, int shift) {
   return near < INT32_MIN || near > INT32_MAX ? int32_t(any) : int32_t(near);
 }
 
+// A long multiplier and its shift, t, in the request's fields, and what is behind them at random.
+void put_long(Request& r, int64_t multiplier, int t, int32_t sum) {
+  r.bias = int32_t(between(-(1 << 27), (1 << 27) - 1));
+  r.acc = int32_t(uint32_t(sum) - uint32_t(r.bias));
+  r.mantissa = uint32_t(multiplier) & 0xffffff;
+  r.shift = uint32_t(t) | uint32_t(random64() % 2) << 6;
+  r.addend = uint32_t(multiplier >> 24 & 15) | uint32_t(random64() % 4096) << 4;
+  r.addend = (r.addend & 0xffff) | uint32_t(multiplier >> 28 & 3) << 16;
+}
+
+// x m / 2^shift, halves away from zero, and the constants that give it: halves are moved off their place.
+Request drawn_away(Request r) {
+  const int bits = random64() % 4 ? int(between(1, 9)) : int(between(1, 31));
+  const int64_t odd = between(int64_t(1) << (bits - 1), (int64_t(1) << bits) - 1) | 1;
+  const int finer = 31 - bits;
+  const int shift = int(random64() % 2 ? between(1, 22) : between(1, 63 - finer));
+  int32_t sum = sum_near(odd, 0, shift);
+  if (shift > 22 && bits <= 9 && std::llabs(int64_t(sum)) >= int64_t(1) << finer) sum %= 1 << finer;
+  const Wide magnitude = ((Wide(std::llabs(int64_t(sum))) * odd << 1 >> shift) + 1) >> 1;
+  r.level = int64_t(std::min<Wide>(magnitude, 4096)) * (sum < 0 ? -1 : 1);
+  put_long(r, (odd << finer) + (bits <= 9), shift + finer, sum);
+  return r;
+}
+
 Request drawn(Kind kind, int shift) {
   Request r;
   r.zero = int(random64() % 2 ? between(-128, 127) : 0);
@@ -86,15 +111,12 @@ Request drawn(Kind kind, int shift) {
     int32_t sum = sum_near(multiplier, random64() % 2 && kind == kTwice ? 1 << 30 : 0, t);
     const int left = 31 - t;  // gemmlowp shifts left before, and this must be an int32
     if (kind == kTwice && left > 0) sum >>= left;
-    r.bias = int32_t(between(-(1 << 27), (1 << 27) - 1));
-    r.acc = int32_t(uint32_t(sum) - uint32_t(r.bias));
     r.level = kind == kOnce ? int64_t(std::clamp<Wide>(floored(Wide(sum) * multiplier + (Wide(1) << (t - 1)), t), -4096, 4096))
                             : std::clamp(divide_by_power(high_product(left > 0 ? int32_t(uint32_t(sum) << left) : sum,
                                                                       int32_t(multiplier)), std::max(-left, 0)), -4096, 4096);
-    r.mantissa = uint32_t(multiplier) & 0xffffff;
-    r.shift = uint32_t(t) | uint32_t(random64() % 2) << 6;
-    r.addend = uint32_t(multiplier >> 24 & 15) | uint32_t(random64() % 4096) << 4;
-    r.addend = (r.addend & 0xffff) | uint32_t(multiplier >> 28 & 3) << 16;
+    put_long(r, multiplier, t, sum);
+  } else if (kind == kAway) {
+    return drawn_away(r);
   } else {
     r.integer = false;
     r.mantissa = uint32_t(between(1 << 23, (1 << 24) - 1));
@@ -135,7 +157,7 @@ int main(int argc, char** argv) {
     const bool send = sent < count && !change && random64() % 16;
     if (sent % 1000 == 0 && due.empty()) shift = int(between(0, 63));
     top->shifts = uint8_t(shift);
-    top->is_long = kind == kOnce || kind == kTwice;
+    top->is_long = kind == kOnce || kind == kTwice || kind == kAway;
     top->twice = kind == kTwice;
     top->given = send;
     if (send) {

@@ -19,8 +19,8 @@ from tilewright.tools.toolchain import verilator_environment
 
 __all__ = ["KINDS", "build", "differing"]
 
-KINDS = ("floor", "half up", "once", "twice", "half to even")
-"""What there is, in the order of the program: by a shift, by a long multiplier, by a float32 scale."""
+KINDS = ("floor", "half up", "once", "twice", "half to even", "half away")
+"""What there is, in the order of the program: by a shift, by a long multiplier, by a float32 scale; by a long one."""
 
 _TOP = """
 module top(input clk, input [137:0] request, input given, input [5:0] shifts, input is_long, input twice,
