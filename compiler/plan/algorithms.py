@@ -322,6 +322,8 @@ def loop_nests(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[Lo
     """Return the loop nests of ``layer`` by ``algorithm`` that are worth comparing."""
     if algorithm is Algorithm.WINOGRAD and len(layer.weight_parts) > 1 and machine.tiles < _TILES_OF_PATCH:
         return ()   # what is beyond int8 is added tile by tile, and a patch of conv23 begins at an even one
+    if layer.pool is not None and not machine.max_pooling:
+        return ()   # one of `forms`, at stride 1: nothing drops its pixels
     unbounded = _unbounded_nest(layer, algorithm, machine)
     plain = _within_loops(unbounded, layer)
     if algorithm is Algorithm.POOL:

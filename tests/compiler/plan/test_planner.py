@@ -141,6 +141,15 @@ def test_winograd_is_taken_where_it_is_faster():
     assert plan_layer(conv(64, 64, 28, 5), BASE).nest.algorithm == "conv"
 
 
+def test_pixels_that_a_stride_skips_are_computed_only_where_a_unit_drops_them():
+    axis = Shape(20, 3, 2, 1, 1, 1)
+    layer = build_layer(np.random.default_rng(0), "conv", 16, 16, 16, [axis, axis])
+    layer = replace(layer, residual=None, table=None)
+    assert plan_layer(layer, BASE).work.pool is not None
+    without = replace(BASE, name="no pooling", max_pooling=False)
+    assert plan_layer(layer, without).work.pool is None
+
+
 @pytest.mark.parametrize(("channels", "kernel", "dilation", "steps"), [
     (1, 5, 1, 3),    # LeNet-5's first layer: 5 bytes a row
     (2, 4, 1, 2),
