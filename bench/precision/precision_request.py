@@ -69,7 +69,9 @@ def explore_bits(request: PrecisionRequest, steps: Steps) -> FrontReport:
     asked = request.exploration
     if len(asked.models) != 1:
         raise InputError(f"Option --accuracy must have one MODEL, not {len(asked.models)}")
-    name, _ = weighted(asked.models[0])
+    name, weight = weighted(asked.models[0])
+    if weight != 1:
+        raise InputError(f"Option --accuracy must have a MODEL without a weight, not {asked.models[0]!r}")
     limits = asked.limits
     setup, _ = setup_of(ExplorationRequest(
         models=(name,), space=asked.space, target=asked.target, technology=asked.technology, seed=asked.seed,

@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SearchOptions", "VerifyOptions", "WorkerOptions", "explore", "register"]
 
-_MOST_TRIALS = 1_000_000
+_MOST_TRIALS, _VERIFIED = 1_000_000, 3
 
 
 def register(app: typer.Typer) -> None:
@@ -55,8 +56,8 @@ class SearchOptions:
         help="Upper (<=) or lower (>=) limit on a measure, such as mult18<=156; may be repeated.")] = None
     trials: Annotated[int, typer.Option("--trials", min=1, max=_MOST_TRIALS, help="Total number of designs.")] = 300
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the sampler.")] = 0
-    sampler: Annotated[str, typer.Option("--sampler", metavar="nsga2|tpe|gp|random|grid",
-                                         help="Optuna's sampler.")] = "nsga2"
+    sampler: Annotated[str | None, typer.Option("--sampler", metavar="nsga2|tpe|gp|random|grid",
+                                                show_default="nsga2", help="Optuna's sampler.")] = None
     target: Annotated[str, typer.Option("--target", metavar="NAME", show_default="the space's, or ecp5-85k",
                                         help="Target for which area is predicted and the front is synthesised.")] = ""
     accuracy: Annotated[Path | None, typer.Option(
@@ -85,16 +86,16 @@ class WorkerOptions:
 class VerifyOptions:
     """The extent to which the front is measured."""
 
-    verify: Annotated[int, typer.Option("--verify", metavar="K", min=1,
-                                        help="Maximum number of points of the front "
-                                             "to run in RTL and to synthesise.")] = 3
+    verify: Annotated[int | None, typer.Option("--verify", metavar="K", min=1, show_default="3",
+                                               help="Maximum number of points of the front "
+                                                    "to run in RTL and to synthesise.")] = None
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not measure points of the front; report "
                                                                 "predictions only.")] = False
 
     @property
     def most(self) -> int:
         """Points to measure."""
-        return 0 if self.no_verify else self.verify
+        return 0 if self.no_verify else self.verify or _VERIFIED
 
 
 @with_groups
@@ -127,9 +128,11 @@ def explore(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
                               ends=tuple(quantise.end or ()))
     asked = ExplorationRequest(
         models=models or (), space=search.space, objectives=search.objective or (), limits=search.limit or (),
-        target=search.target, sampler=search.sampler, technology=search.technology or "", seed=search.seed,
+        target=search.target, sampler=search.sampler or "nsga2", technology=search.technology or "", seed=search.seed,
         memory=prediction.memory or "", clock=prediction.clock or "", compilation=compilation)
     if search.accuracy is not None:
+        _require_used({"--sampler": search.sampler, "--verify": verification.verify, "--ray": workers.ray,
+                       "--objective": search.objective})
         _search_bits(asked, DataFiles(images=search.accuracy, labels=search.labels), output, search.trials, workers)
         return
     setup, named = setup_of(asked)
@@ -143,6 +146,19 @@ def explore(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
         study.close()
 
 
+def _require_used(options: Mapping[str, object]) -> None:
+    """Refuse options by which bits are not searched.
+
+    Raises
+    ------
+    InputError
+        Naming those that are given.
+    """
+    if given := [name for name, value in options.items() if value is not None]:
+        raise InputError(f"Option --accuracy excludes {' and '.join(given)}: it tries layers in turn, here, for all "
+                         "that it names, and measures nothing; leave it out")
+
+
 def _search_bits(asked: "ExplorationRequest", data: "DataFiles", output: Path, trials: int,
                  workers: WorkerOptions) -> None:
     """Search the bits of layers, and show the front."""
@@ -152,8 +168,6 @@ def _search_bits(asked: "ExplorationRequest", data: "DataFiles", output: Path, t
     from tilewright.cli.tables.text import console
     from tilewright.tools.progress import Steps
 
-    if workers.ray is not None or asked.objectives:
-        raise InputError("Option --accuracy excludes --ray and --objective: it searches here, for all that it names")
     if asked.compilation.options.batch > 1:
         raise InputError("Option --accuracy excludes --batch: it judges one image at a time")
     given = (("--memory", asked.memory), ("--clock", asked.clock), ("--technology", asked.technology))

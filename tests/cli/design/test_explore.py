@@ -104,6 +104,17 @@ def test_what_cannot_be_is_refused(space, explored, more, named):
     assert named in refused(2, *words(space, explored, *more))
 
 
+@pytest.mark.parametrize(("model", "more", "named"), [
+    ("lenet5", ("--sampler", "tpe"), "--sampler"), ("lenet5", ("--verify", "3"), "--verify"),
+    ("lenet5=2", (), "lenet5=2"),
+])
+def test_what_a_search_of_bits_does_not_use_is_refused(tmp_path, model, more, named):
+    (tmp_path / "images.npz").touch()
+    out = tmp_path / "out"
+    assert named in refused(2, "explore", model, "--accuracy", str(tmp_path / "images.npz"), "-o", str(out), *more)
+    assert not out.exists()
+
+
 def test_a_front_without_points_is_refused_and_the_trials_are_kept(space, tmp_path):
     done = invoke(*words(space, tmp_path, "--limit", "mult18<=1"))
     assert done.exit_code == 2
