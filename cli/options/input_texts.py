@@ -1,7 +1,7 @@
 """Shapes and values of a model's inputs, as options state them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from tilewright.errors import InputError
 
@@ -9,8 +9,19 @@ __all__ = ["pairs_given", "shape_given", "shapes_given", "values_given"]
 
 
 def shapes_given(texts: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
-    """Return names and extents of the options ``--shape``; raises the same error as :func:`shape_given`."""
-    return dict(map(shape_given, texts or ()))
+    """Return names and extents of the options ``--shape``.
+
+    Raises
+    ------
+    InputError
+        If a text is not of the form of `shape_given`, or a name is there twice.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for text in texts or ():
+        name, shape = shape_given(text)
+        _require_new("--shape", name, found)
+        found[name] = shape
+    return found
 
 
 def shape_given(text: str) -> tuple[str, tuple[int, ...]]:
@@ -44,8 +55,7 @@ def pairs_given(texts: Sequence[str] | None) -> dict[str, str]:
         if not equals or not name or not output:
             raise InputError(f"Option --state must have the form h=hn, an input and the output that it is in the next "
                              f"call, not {text!r}")
-        if name in found:
-            raise InputError(f"Option --state must name each input once, and {name!r} is there twice")
+        _require_new("--state", name, found)
         found[name] = output
     return found
 
@@ -56,15 +66,22 @@ def values_given(texts: Sequence[str] | None) -> dict[str, tuple[float, ...]]:
     Raises
     ------
     InputError
-        If a text is not of that form.
+        If a text is not of that form, or an input is there twice.
     """
-    found = {}
+    found: dict[str, tuple[float, ...]] = {}
     for text in texts or ():
         name, _, numbers = text.rpartition("=")
         try:
-            found[name] = tuple(map(float, numbers.split(",")))
+            value = tuple(map(float, numbers.split(",")))
         except ValueError:
             name = ""
         if not name:
             raise InputError(f"Option --input-value must have the form sr=16000 or size=320,320, not {text!r}")
+        _require_new("--input-value", name, found)
+        found[name] = value
     return found
+
+
+def _require_new(option: str, name: str, found: Container[str]) -> None:
+    if name in found:
+        raise InputError(f"Option {option} must name {name!r} once, and it is there twice")
