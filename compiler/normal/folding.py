@@ -55,8 +55,9 @@ def result(node: ir.Node, arrays: list[np.ndarray | None], opset: int) -> np.nda
     graph = onnx.helper.make_graph([made], "constants", inputs, [onnx.ValueInfoProto(name="o")])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=_IR_VERSION)
     try:
-        found = (_by_runtime(model, feeds) if node.op_type in BY_RUNTIME
-                 else ReferenceEvaluator(model).run(["o"], feeds)[0])
+        with np.errstate(all="ignore"):     # infinities are results
+            found = (_by_runtime(model, feeds) if node.op_type in BY_RUNTIME
+                     else ReferenceEvaluator(model).run(["o"], feeds)[0])
     except _NOT_COMPUTED:
         return None     # A constant that is not computed stays where it is.
     return np.asarray(found) if np.asarray(found).size <= max(_MOST, *(each.size for each in feeds.values())) else None

@@ -240,9 +240,10 @@ def _cleaned(model: ir.Model) -> ir.Model:
     lift(model)
     if any(node.op_type == "Identity" for node in model.graph):
         _make_copies_floats(Edit(model.graph))
-    onnxscript.optimizer.fold_constants(model, onnx_shape_inference=False, should_fold=_should_fold)
-    while _fold_by_runtime(Edit(model.graph)):
+    with np.errstate(all="ignore"):     # infinities are results
         onnxscript.optimizer.fold_constants(model, onnx_shape_inference=False, should_fold=_should_fold)
+        while _fold_by_runtime(Edit(model.graph)):
+            onnxscript.optimizer.fold_constants(model, onnx_shape_inference=False, should_fold=_should_fold)
     if any(node.op_type in ("Expand", "Tile") for node in model.graph):
         edit = Edit(model.graph)
         for rule in SHAPED_RULES:

@@ -44,7 +44,8 @@ def no_model(content: bytes, subject: str, *, file: str = "net.onnx", has_graph:
     if has_graph:
         return BadModelError(f"{subject} must be an ONNX file with at least one node, and has none", "export it again")
     if not content:
-        return BadModelError(f"{subject} must be an ONNX file, and is empty", "copy or export it again")
+        kind = "a .tflite file" if file.endswith(".tflite") else "an ONNX file"
+        return BadModelError(f"{subject} must be {kind}, and is empty", "copy or export it again")
     if content.startswith(_POINTER):
         return BadModelError(f"{subject} must be an ONNX file, not a pointer to one in Git LFS",
                              "fetch the file itself with git lfs pull")
@@ -53,8 +54,9 @@ def no_model(content: bytes, subject: str, *, file: str = "net.onnx", has_graph:
     if content.startswith(_FIRST_FIELD):
         return BadModelError(f"{subject} must be an ONNX file, and this one of {len(content)} bytes is cut short "
                              "or damaged", "copy or export it again")
-    return BadModelError(f"{subject} must be an ONNX file, and this one of {len(content)} bytes is none, or is damaged",
-                         "give the .onnx file that the exporter wrote")
+    kind, maker = (".tflite", "converter") if file.endswith(".tflite") else (".onnx", "exporter")
+    return BadModelError(f"{subject} must be an ONNX or .tflite file, and this one of {len(content)} bytes is none, or "
+                         "is damaged", f"give the {kind} file that the {maker} wrote")
 
 
 def window_too_large(name: str) -> BadModelError:

@@ -30,6 +30,17 @@ def test_the_bias_of_a_second_convolution_behind_an_identity_has_its_own_scale()
     assert all(layer.exact for layer in network.layers)
 
 
+@pytest.mark.filterwarnings("error")
+def test_constants_without_bound_are_folded_without_a_word():
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 2)) for name in "xy")
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["h", "w"], ["c"]), helper.make_node("Add", ["x", "c"], ["y"])], "g", [x], [y],
+        [numpy_helper.from_array(np.array([[np.inf, -np.inf]], np.float32), "h"),
+         numpy_helper.from_array(np.ones((2, 2), np.float32), "w")])
+    cleaned = clean(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    assert [node.op_type for node in cleaned.graph.node] == ["Add"]
+
+
 def test_a_gather_nd_along_the_first_axis_is_a_gather():
     indices = numpy_helper.from_array(np.array([[2], [0], [2]]), "indices")
     graph = helper.make_graph(
