@@ -186,8 +186,9 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
                 calibrate is not None or _is_quantised_unasked(source, model))):
             return _quantised(source, model, calibrate, steps)
     if calibrate is not None or keep_float:
-        raise InputError(f"Option {'--float' if keep_float else '--calibrate'} needs a float model, and "
-                         f"{source.path.name} is already quantised")
+        file = source.path if name in NAMES else Path(name)
+        raise InputError(f"Option {'--float' if keep_float else '--calibrate'} needs a float model, and {file.name} is "
+                         "already quantised")
     return source
 
 

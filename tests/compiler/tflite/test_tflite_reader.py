@@ -11,6 +11,7 @@ from tilewright.compiler.errors import BadModelError, CompileError, UnsupportedM
 from tilewright.compiler.onnx.reader import read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.compiler.passes.pass_order import compile_network
+from tilewright.errors import InputError
 from tilewright.isa.machine import preset
 from tilewright.models import FOLDER, builtin
 from tilewright.runtime.model_source import ModelOrigin, find_model
@@ -37,6 +38,11 @@ def test_a_compiled_file_runs_on_its_own(tmp_path):
     given = np.random.default_rng(2).integers(-128, 128, (1, 49, 10, 1)).astype(np.int8)
     found = [InferenceSession(model).run(None, {"input_1": given})[0] for model in (folder, KWS)]
     assert np.array_equal(*found)
+
+
+def test_a_file_that_is_quantised_already_is_refused_by_its_own_name(tmp_path):
+    with pytest.raises(InputError, match=r"mlperf-kws\.tflite"):
+        find_model(str(KWS), Silence(), calibrate=tmp_path / "samples.npz")
 
 
 def test_floats_are_quantised_and_constants_in_half_precision_are_read(tmp_path):
