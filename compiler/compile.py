@@ -185,6 +185,7 @@ def network_in_batch(network: Network, machine: Machine, options: Options, *, ke
     """
     if options.batch == 1:
         return network
+    network = split_units(network, machine)     # whose parts have the shapes of an image
     whole = in_batch(network, options.batch)
     found, plans = _planned(network, machine, options, keep_tensors=keep_tensors)
     also, batch = _planned(whole, machine, options, keep_tensors=keep_tensors)

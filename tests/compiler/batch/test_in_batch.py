@@ -44,6 +44,15 @@ def test_chains_whose_tensors_may_stay_on_chip(seed):
     assert_batch_is_its_images(random_chain(rng), preset(("nano", "base")[seed % 2]), int(rng.integers(2, 5)), seed)
 
 
+@pytest.mark.parametrize("unit", ["residual_adder", "value_tables", "max_pooling", "whole_sums"])
+def test_machines_that_lack_a_unit(unit):
+    model = ModelBuilder("qdq", seed=9)
+    x = model.conv(model.input((1, 4, 8, 6)), 8, pads=(1, 1, 1, 1))
+    y = model.max_pool(model.add(model.conv(x, 8, pads=(1, 1, 1, 1)), x), strides=(2, 2))
+    network = compile_network(model.finish(model.conv(y, 5)))
+    assert_batch_is_its_images(network, replace(preset("base"), name="lacking", **{unit: False}), 3)
+
+
 @pytest.mark.parametrize("name", sorted(NETWORKS.keys() - {"floats alone"}))
 def test_layers_of_the_host_core(name):
     assert_batch_is_its_images(NETWORKS[name](), preset("base"), 3)
