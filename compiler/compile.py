@@ -210,7 +210,8 @@ def fit_network(network: Network, machine: Machine, options: Options = BEST) -> 
     network = with_needed_pixels(with_row_layers(split_units(network, machine), machine))
     network = with_fused_rows(network, machine, options)
     network = with_float_bytes(with_flat_tables(network, machine), machine)
-    network = with_matrix_images(with_factor_images(network, machine), machine)
+    # Bytes of a bias are looked up, which a machine without value tables leaves to its core.
+    network = with_matrix_images(split_units(with_factor_images(network, machine), machine), machine)
     try:
         plans = _plan_network(network, machine, options)
     except DoesNotFitError:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.network.factors.turned_matrices import (
     Turned,
     can_turn,
@@ -238,8 +239,19 @@ class _MatrixImages:
                         np.zeros((TILE_BYTES, TILE_BYTES), np.int8), bias)
 
     def _parameters(self, factor: MatrixFactor) -> str:
-        """Write bias and scale of every channel, from the whole sums of a pixel of zero points."""
+        """Write bias and scale of every channel, from the whole sums of a pixel of zero points.
+
+        Raises
+        ------
+        UnsupportedNodeError
+            If the machine leaves no sums whole.
+        """
         outputs, product = self.outputs, self.product
+        if not self.machine.whole_sums:
+            raise UnsupportedNodeError(
+                product.onnx_nodes[0] if product.onnx_nodes else product.name, product.kind,
+                "its weights are computed, their sums are part of its bias, and the machine leaves no sums whole",
+                "choose one that does, as with --machine base,whole_sums=true")
         inputs = product.in_shape[0]
         pixel = self._part(self.input, (inputs, 1, 1), 0, inputs, inputs)
         sums = self._tensor("sums", (SUM_BYTES * outputs, 2, 1))

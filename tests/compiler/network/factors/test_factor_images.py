@@ -1,5 +1,7 @@
 """A product by a computed vector: what is written as weights is what the array wants, on every machine."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from tests.support.execute import execute
 from tests.support.factor_networks import product_network
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.factors.factor_images import with_factor_images
-from tilewright.compiler.network.layers import Place
+from tilewright.compiler.network.layers import Layer, Place
 from tilewright.compiler.network.reference import run_network
 from tilewright.isa.machine import PRESETS
 
@@ -39,6 +41,14 @@ def test_weights_of_many_blocks_and_images_of_many_tiles(machine, channels, size
     compiled = compile_layers(network, PRESETS[machine])
     np.testing.assert_array_equal(execute(compiled, inputs)["y"], run_network(network, inputs)["y"])
     assert len(compiled.plans[-1].tiles) * len(compiled.plans[-1].blocks) > 1
+
+
+def test_on_a_machine_without_tables_the_core_looks_up_the_bias():
+    network, machine = product_network(37, x_zero=5), replace(PRESETS["base"], name="no tables", value_tables=False)
+    inputs = inputs_of(network, np.random.default_rng(3))
+    compiled = compile_layers(network, machine)
+    assert not any(isinstance(layer, Layer) and layer.table is not None for layer in compiled.network.layers)
+    np.testing.assert_array_equal(execute(compiled, inputs)["y"], run_network(network, inputs)["y"])
 
 
 def test_a_vector_may_be_part_of_another_tensor():

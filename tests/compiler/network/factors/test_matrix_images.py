@@ -9,6 +9,7 @@ from tests.support.execute import execute
 from tests.support.machines import MACHINES
 from tests.support.matrix_networks import matrix_network, product_of
 from tilewright.compiler.compile import compile_layers
+from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.network.factors.matrix_images import with_matrix_images
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.schedule.races import check
@@ -40,6 +41,13 @@ def test_products_are_those_of_the_definition(machine, shape, zeros):
         expected = product_of(inputs["x"], inputs["w"], *zeros)
         np.testing.assert_array_equal(run_network(network, inputs)["y"], expected)
         np.testing.assert_array_equal(executed(network, machine, inputs)[1]["y"], expected)
+
+
+def test_a_machine_that_leaves_no_sums_whole_is_refused_with_what_to_choose():
+    machine = replace(PRESETS["nano"], name="no sums", whole_sums=False)
+    with pytest.raises(UnsupportedNodeError, match="whole_sums"):
+        compile_layers(matrix_network(17, 3, 5, 5, 0), machine)
+    assert compile_layers(matrix_network(17, 3, 5, 0, 0), machine)
 
 
 @pytest.mark.parametrize("machine", ALL, ids=lambda machine: machine.name)
