@@ -13,6 +13,9 @@ _OF_TWO = {"Gemm", "Flatten"}
 _OF_OTHER_RANK = {"ArgMax", "ArgMin", "Einsum", "Gather", "Squeeze", "Unsqueeze"}
 """Operators, besides reductions, whose result may have another number of dimensions than their first input."""
 
+_CHOOSE = {"Gather": 1, "Slice": 1, "Where": 0}
+"""Operators that choose elements, and which of their inputs tells which or from where on."""
+
 _INT64 = {"Shape", "Size", "NonZero", "ArgMax", "ArgMin"}
 _BOOL = {"And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Not", "Or", "Xor"}
 _OTHER = {"Constant", "ConstantOfShape", "DynamicQuantizeLinear", "EyeLike", "If", "Loop", "OneHot", "Range", "Scan",
@@ -64,8 +67,11 @@ def fill_shapes(model: ir.Model) -> bool:
 def _may_keep(node: ir.Node) -> bool:
     """Tell whether a node is a Reshape to images, or of vectors to vectors, of a value whose shape nobody states.
 
-    Or a Concat of such a value and constants, an attention or a ReduceSum of such, or a Conv of volumes.
+    Or a Concat of such a value and constants, an attention or a ReduceSum of such, a Conv of volumes, or what chooses
+    elements and may choose all.
     """
+    if node.op_type in _CHOOSE and not node.domain:
+        return _may_choose_all(node, _CHOOSE[node.op_type])
     if node.op_type == "Conv" and not node.domain:
         return node.inputs[0] is not None and node.inputs[0].shape is None and _of_volumes(node.inputs[1])
     if node.op_type in ("Attention", "ReduceSum") and not node.domain:
@@ -79,6 +85,18 @@ def _may_keep(node: ir.Node) -> bool:
         return False
     return (target.size >= _LEAST_RANK or (target.size == 2 and _of_vectors(x))) and (
         x.shape is None or node.outputs[0].shape is None)
+
+
+def _may_choose_all(node: ir.Node, index: int) -> bool:
+    """Tell whether a choice by constants, input ``index``, of a value whose shape nobody states begins as all do."""
+    held = node.inputs[index] if len(node.inputs) > index else None
+    data = [each for each in node.inputs if each is not None and each.const_value is None]
+    if held is None or held.const_value is None or not any(each.shape is None for each in (*data, *node.outputs)):
+        return False
+    values = held.const_value.numpy()
+    if node.op_type == "Where":
+        return bool((values == values.flat[0]).all())
+    return values.ndim == 1 and not values[:1].any()
 
 
 def _of_vectors(x: ir.Value) -> bool:

@@ -7,9 +7,9 @@ import numpy as np
 import onnx_ir as ir
 
 __all__ = [
-    "CHOICES", "CLAMPS", "MOVES", "WEIGHTS", "attribute", "constant", "data_inputs", "is_constant", "is_dequantise",
-    "is_move", "is_quantise", "levels_behind", "parameters", "per_tensor", "readers", "same_parameters", "source",
-    "weight_axis", "zero_type",
+    "ARITHMETIC", "CHOICES", "CLAMPS", "FUNCTIONS_OF_ONE", "MOVES", "WEIGHTS", "attribute", "constant", "data_inputs",
+    "is_constant", "is_dequantise", "is_move", "is_quantise", "levels_behind", "parameters", "per_tensor", "readers",
+    "same_parameters", "source", "weight_axis", "zero_type",
 ]
 
 MOVES = frozenset({"Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Split", "Gather", "Expand",
@@ -21,6 +21,14 @@ CHOICES = frozenset({"MaxPool", "GlobalMaxPool", "ReduceMax"})
 
 CLAMPS = frozenset({"Relu", "Clip"})
 """Monotone functions: of levels they give levels where their bounds are some."""
+
+FUNCTIONS_OF_ONE = frozenset({
+    "Relu", "Clip", "LeakyRelu", "HardSwish", "HardSigmoid", "Sigmoid", "Tanh", "Elu", "Selu", "Celu", "Softplus",
+    "Softsign", "Mish", "Gelu", "ThresholdedRelu"})
+"""Functions of each element by itself, whose other inputs are numbers."""
+
+ARITHMETIC = frozenset({"Add", "Sub", "Mul", "Div"})
+"""Operators of two tensors, element by element."""
 
 WEIGHTS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 1, "MatMul": -1}
 """Operators whose second input is mostly constant, and its axis of output channels (of a Gemm without transB)."""

@@ -62,12 +62,19 @@ def _masked(edit: Edit, node: ir.Node) -> bool:
     for chosen, other, keeps in ((node.inputs[1], node.inputs[2], mask), (node.inputs[2], node.inputs[1], ~mask)):
         levels, rest = source(chosen), real_constant(other)
         if chosen is None or levels is None or len(levels.inputs) < 3 or rest is None \
-                or rest.dtype != np.float32 or np.isnan(rest).any():
+                or rest.dtype != np.float32 or np.isnan(rest).any() or (keeps.all() and _may_be_all(chosen, node)):
             continue
+        keeps = np.broadcast_to(keeps, np.broadcast_shapes(keeps.shape, rest.shape))
         factor = edit.constant(keeps.astype(np.float32), f"{node.outputs[0].name}:mask")
         kept, added = edit.insert(node, "Mul", [chosen, factor]), np.where(keeps, np.float32(0), rest)
         return _plus(edit, node, edit.quantised(kept, levels, node) if added.any() else kept, added, after)
     return False
+
+
+def _may_be_all(chosen: ir.Value, node: ir.Node) -> bool:
+    """Tell whether a Where that takes all of ``chosen`` may be that, as far as shapes are known yet."""
+    shapes = [each.shape for each in (chosen, node.outputs[0])]
+    return None in shapes or list(shapes[0] or ()) == list(shapes[1] or ())
 
 
 def _apply_parts(edit: Edit) -> int:

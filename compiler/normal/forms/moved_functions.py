@@ -6,24 +6,31 @@ import onnx_ir as ir
 from tilewright.compiler.normal.constant_levels import of_constant, real_constant
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.rule import Rule
-from tilewright.compiler.normal.values import WEIGHTS, attribute, constant, is_move, readers, source, weight_axis
+from tilewright.compiler.normal.values import (
+    ARITHMETIC,
+    FUNCTIONS_OF_ONE,
+    WEIGHTS,
+    attribute,
+    constant,
+    is_move,
+    readers,
+    source,
+    weight_axis,
+)
 
 __all__ = ["FUNCTIONS"]
 
-_OF_ONE = frozenset({"Relu", "Clip", "LeakyRelu", "HardSwish", "HardSigmoid", "Sigmoid", "Tanh", "Elu", "Selu", "Celu",
-                     "Softplus", "Softsign", "Mish", "Gelu", "ThresholdedRelu"})
-_OF_TWO = frozenset({"Add", "Sub", "Mul", "Div"})
 _NORMALISATION = "BatchNormalization"
 
 
 def _apply(edit: Edit) -> int:
     return sum(_raised(edit, node) for node in edit.nodes()
-               if not node.domain and node.op_type in _OF_ONE | _OF_TWO | {_NORMALISATION})
+               if not node.domain and node.op_type in FUNCTIONS_OF_ONE | ARITHMETIC | {_NORMALISATION})
 
 
 def _raised(edit: Edit, node: ir.Node) -> bool:
     """Let a function and the move before it change places; tell whether a product of levels is before the move."""
-    place = 1 if node.op_type in _OF_TWO and real_constant(node.inputs[0]) is not None else 0
+    place = 1 if node.op_type in ARITHMETIC and real_constant(node.inputs[0]) is not None else 0
     moved = node.inputs[place]
     move = None if moved is None else moved.producer()
     if moved is None or move is None or not is_move(move) or move.op_type == "Concat" or len(move.outputs) > 1 \
@@ -48,7 +55,7 @@ def _raised(edit: Edit, node: ir.Node) -> bool:
 
 def _inputs(edit: Edit, node: ir.Node, place: int, move: ir.Node) -> list[ir.Value | None] | None:
     """Return a function's constant inputs as they lie before ``move``; None if one is none, or cannot be moved."""
-    if node.op_type in _OF_ONE:
+    if node.op_type in FUNCTIONS_OF_ONE:
         known = all(constant(each) is not None for each in node.inputs[1:] if each is not None)
         return list(node.inputs) if known else None
     if node.op_type == _NORMALISATION:

@@ -1,5 +1,9 @@
 """Operators that change nothing are not there."""
 
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
 import onnx_ir as ir
 
 from tilewright.compiler.normal.edit import Edit
@@ -8,8 +12,17 @@ from tilewright.compiler.normal.values import attribute, constant, is_constant, 
 
 __all__ = ["IDLE"]
 
-_VIEWS = ("Reshape", "Flatten", "Expand", "Squeeze", "Unsqueeze")
+_ORDERED = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+"""Operators that keep the order of elements."""
+
+_VIEWS = (*_ORDERED, "Expand")
 """Operators that hand on their input as it is where the shape stays."""
+
+_UNDONE = {"Neg": "Neg", "Squeeze": "Unsqueeze"}
+"""Operators that undo what another of the same axes did."""
+
+_LAST = 2**31 - 1
+"""The end of a Slice from here on is that of the axis."""
 
 _NEUTRAL = {"Mul": 1.0, "Div": 1.0, "Add": 0.0, "Sub": 0.0}
 
@@ -31,11 +44,18 @@ def _dropped(edit: Edit, node: ir.Node) -> bool:
 
 
 def _joined(node: ir.Node) -> bool:
-    """Let a Transpose of a Transpose read what that reads, and turn it at once; tell whether it was one."""
-    before = node.inputs[0].producer() if node.op_type == "Transpose" and node.inputs[0] is not None else None
-    turn, first = attribute(node, "perm"), None if before is None else attribute(before, "perm")
-    if before is None or before.domain or before.op_type != "Transpose" or turn is None or first is None \
-            or len(turn) != len(first):
+    """Let a node read what the view or Transpose before it reads, if it can do both at once; tell whether it can."""
+    before = node.inputs[0].producer() if node.inputs[0] is not None else None
+    if before is None or before.domain or not before.inputs:
+        return False
+    if node.op_type == "Reshape" and before.op_type in _ORDERED:
+        target = constant(node.inputs[1]) if len(node.inputs) > 1 else None
+        if target is None or not target.all() or (target < 0).sum() > 1:
+            return False
+        node.replace_input_with(0, before.inputs[0])
+        return True
+    turn, first = attribute(node, "perm"), attribute(before, "perm")
+    if not node.op_type == before.op_type == "Transpose" or turn is None or first is None or len(turn) != len(first):
         return False
     node.replace_input_with(0, before.inputs[0])
     node.attributes["perm"] = ir.AttrInt64s("perm", [first[axis] for axis in turn])
@@ -47,14 +67,18 @@ def _unchanged(node: ir.Node) -> ir.Value | None:
     x, name = node.inputs[0], node.op_type
     if x is None:
         return None
-    if name == "Identity" or (name == "Concat" and len(node.inputs) == 1):
+    if name == "Identity":
         return x
     if name == "Dropout":
         training = constant(node.inputs[2]) if len(node.inputs) > 2 else None
         known = len(node.inputs) < 3 or node.inputs[2] is None or (training is not None and not training.any())
         return x if known else None
     if name == "Cast":
-        return x if x.dtype is not None and int(x.dtype) == attribute(node, "to") else None
+        return _of_type(x, attribute(node, "to"))
+    if name in _UNDONE:
+        return _undone(x, node) or (x if name in _VIEWS and _of_one_shape(x, node.outputs[0]) else None)
+    if name in _SELECTIONS:
+        return _SELECTIONS[name](x, node)
     if name in _VIEWS:
         return x if _of_one_shape(x, node.outputs[0]) or (name == "Reshape" and _keeps(x, node)) else None
     if name == "Transpose":
@@ -63,6 +87,86 @@ def _unchanged(node: ir.Node) -> ir.Value | None:
     if name in _NEUTRAL and len(node.inputs) == 2:
         return _neutral(node, name)
     return None
+
+
+def _of_type(x: ir.Value, kind: int) -> ir.Value | None:
+    """Return what has the type ``kind``: ``x``, or what a Cast to a type that holds all of its values made ``x`` of."""
+    if x.dtype is not None and int(x.dtype) == kind:
+        return x
+    before = x.producer()
+    first = before.inputs[0] if before is not None and before.op_type == "Cast" and not before.domain else None
+    if first is None or first.dtype is None or int(first.dtype) != kind or x.dtype is None:
+        return None
+    try:
+        held = np.can_cast(first.dtype.numpy(), x.dtype.numpy(), "safe")
+    except TypeError:
+        return None     # of a type that NumPy does not have
+    return first if held else None
+
+
+def _undone(x: ir.Value, node: ir.Node) -> ir.Value | None:
+    """Return what a node gives back, of a negated tensor or one with dimensions of one more."""
+    before = x.producer()
+    if before is None or before.domain or before.op_type != _UNDONE[node.op_type]:
+        return None
+    axes = [constant(each.inputs[1]) if len(each.inputs) > 1 else attribute(each, "axes") for each in (before, node)]
+    stated = [None if each is None else sorted(np.ravel(each).tolist()) for each in axes]
+    same = stated[0] == stated[1] and (stated[0] is None) == (node.op_type == "Neg")
+    return before.inputs[0] if same else None
+
+
+def _whole_slice(x: ir.Value, node: ir.Node) -> ir.Value | None:
+    """Return what a Slice takes from its first element to its last, each once."""
+    bounds = [None if each is None else constant(each) for each in node.inputs[1:]]
+    if len(bounds) < 2 or any(each is None for each in bounds[:2]):
+        return None
+    steps = bounds[3] if len(node.inputs) > 4 and node.inputs[4] is not None else np.ones(1)
+    if steps is None or (steps != 1).any() or bounds[0] is None or bounds[0].any() or bounds[1] is None:
+        return None
+    return x if (bounds[1] >= _LAST).all() or _of_one_shape(x, node.outputs[0]) else None
+
+
+def _all_chosen(x: ir.Value, node: ir.Node) -> ir.Value | None:
+    """Return what a Gather takes along an axis, each once and in order."""
+    indices = constant(node.inputs[1])
+    if indices is None or indices.ndim != 1 or not np.array_equal(indices, np.arange(indices.size)):
+        return None
+    return x if _of_one_shape(x, node.outputs[0]) else None
+
+
+def _amounts(x: ir.Value, node: ir.Node, idle: int) -> ir.Value | None:
+    """Return what a Pad pads by nothing, or a Tile repeats once."""
+    amounts = constant(node.inputs[1]) if len(node.inputs) > 1 else None
+    return x if amounts is not None and (amounts == idle).all() else None
+
+
+def _always_chosen(x: ir.Value, node: ir.Node) -> ir.Value | None:
+    """Return what a Where chooses for every element, of the shape of its result."""
+    mask = constant(node.inputs[0])
+    if mask is None or not (mask.all() or not mask.any()):
+        return None
+    chosen, other = node.inputs[1:] if mask.all() else (node.inputs[2], node.inputs[1])
+    if chosen is None or other is None:
+        return None
+    small = all(array is not None and array.size == 1 and (array.ndim == 0 or (
+        chosen.shape is not None and array.ndim <= len(chosen.shape))) for array in (mask, constant(other)))
+    return chosen if small or _of_one_shape(chosen, node.outputs[0]) else None
+
+
+def _cut_before(x: ir.Value, node: ir.Node) -> ir.Value | None:
+    """Return what a Concat joins again, of the parts that one Split has cut it into."""
+    split, axis = x.producer(), attribute(node, "axis")
+    if len(node.inputs) == 1:
+        return x
+    if split is None or split.domain or split.op_type != "Split" or list(node.inputs) != list(split.outputs):
+        return None
+    return split.inputs[0] if attribute(split, "axis", 0) == axis else None
+
+
+_SELECTIONS: dict[str, Callable[[ir.Value, ir.Node], ir.Value | None]] = {
+    "Slice": _whole_slice, "Gather": _all_chosen, "Where": _always_chosen, "Concat": _cut_before,
+    "Pad": partial(_amounts, idle=0), "Tile": partial(_amounts, idle=1)}
+"""Operators that choose, cut or repeat elements."""
 
 
 def _of_one_shape(x: ir.Value, y: ir.Value) -> bool:
@@ -97,6 +201,7 @@ def _neutral(node: ir.Node, name: str) -> ir.Value | None:
     return None
 
 
-IDLE = Rule("idle", "Identity, Dropout, a Cast to the same type, x · 1, x + 0, a Transpose that keeps all axes, a "
-            "Reshape to the same shape and a Concat of one tensor are not there; of two Transposes in a row there is "
-            "one", "each hands on its input as it is", _apply)
+IDLE = Rule("idle", "Identity, Dropout, a Cast to the same type, x · 1, x + 0, −−x, a Transpose that keeps all axes, a "
+            "Reshape to the same shape, a Slice, Gather or Where of all elements, a Pad by nothing, a Concat of one "
+            "tensor or of all parts of a Split, and a Cast there and back are not there; of two Transposes or views in "
+            "a row there is one", "each hands on its input as it is", _apply)

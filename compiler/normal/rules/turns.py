@@ -3,13 +3,17 @@
 And one behind a softmax stands before it if that makes channels of what the softmax goes along: rows lie together then.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.values import (
+    ARITHMETIC,
     CLAMPS,
+    FUNCTIONS_OF_ONE,
     attribute,
     constant,
     is_dequantise,
@@ -44,7 +48,9 @@ def _straightened(edit: Edit, last: ir.Node) -> bool:
         if node is None:
             return False
         if _turns(node):
-            return bool(between) and _dropped(edit, node, between, last)
+            return bool(between) and _dropped(edit, [node], between, last)
+        if _is_of_turned(node):
+            return _dropped(edit, [each.producer() for each in node.inputs if each is not None], [*between, node], last)
         if not _is_pointwise(node):
             return _goes_along_channels(edit, node, last) and _raised(edit, node, between, last)
         between.append(node)
@@ -58,7 +64,24 @@ def _is_pointwise(node: ir.Node) -> bool:
         return False
     if is_quantise(node) or is_dequantise(node):
         return per_tensor(node)
-    return node.op_type in CLAMPS or (node.op_type == "Resize" and _factors(node) is not None)
+    if node.op_type in ARITHMETIC:
+        return _scalar_beside(node)
+    return node.op_type in CLAMPS | FUNCTIONS_OF_ONE or (node.op_type == "Resize" and _factors(node) is not None)
+
+
+def _scalar_beside(node: ir.Node) -> bool:
+    """Tell whether the second operand is one constant number, so that the first gives the shape."""
+    other = constant(node.inputs[1])
+    return other is not None and other.ndim == 0
+
+
+def _is_of_turned(node: ir.Node) -> bool:
+    """Tell whether both operands of a node are turned, in the same way."""
+    if node.domain or node.op_type not in ARITHMETIC:
+        return False
+    makers = [None if each is None else each.producer() for each in node.inputs]
+    turns = [attribute(each, "perm") for each in makers if each is not None and _turns(each)]
+    return len(turns) == 2 and list(turns[0]) == list(turns[1])
 
 
 def _factors(node: ir.Node) -> tuple[int, np.ndarray] | None:
@@ -73,10 +96,10 @@ def _factors(node: ir.Node) -> tuple[int, np.ndarray] | None:
     return None
 
 
-def _dropped(edit: Edit, first: ir.Node, between: list[ir.Node], last: ir.Node) -> bool:
-    turn, back = list(attribute(first, "perm")), list(attribute(last, "perm"))
-    if edit.is_output(last.outputs[0]) or len(turn) != len(back) \
-            or [turn[axis] for axis in back] != list(range(len(turn))):
+def _dropped(edit: Edit, firsts: Sequence[ir.Node], between: list[ir.Node], last: ir.Node) -> bool:
+    """Take out the Transposes before and behind some nodes if the last undoes what each of the first does."""
+    turn, back = list(attribute(firsts[0], "perm")), list(attribute(last, "perm"))
+    if len(turn) != len(back) or [turn[axis] for axis in back] != list(range(len(turn))):
         return False
     for node in between:
         if node.op_type == "Resize":
@@ -85,10 +108,9 @@ def _dropped(edit: Edit, first: ir.Node, between: list[ir.Node], last: ir.Node) 
             index, factors = found
             node.replace_input_with(index, edit.constant(factors[back], node.inputs[index].name))
         node.outputs[0].shape = None
-    between[-1].replace_input_with(0, first.inputs[0])
-    edit.redirect(last.outputs[0], between[0].outputs[0])
-    edit.drop(last)
-    edit.drop(first)
+    for index, first in enumerate(firsts):
+        between[-1].replace_input_with(index, first.inputs[0])
+    edit.replace(last, between[0].outputs[0])
     return True
 
 
@@ -115,6 +137,6 @@ def _raised(edit: Edit, softmax: ir.Node, between: list[ir.Node], last: ir.Node)
     return True
 
 
-TURNS = Rule("turns", "No Transpose undoes another with nothing but Q, DQ, clamps and Resize between them, or makes "
-             "channels of what a softmax goes along", "these treat every element alike, a Resize takes its factors in "
-             "the other order, and a softmax takes its axis", _apply)
+TURNS = Rule("turns", "No Transpose undoes another with nothing but Q, DQ, functions, arithmetic and Resize between "
+             "them, or makes channels of what a softmax goes along", "these treat every element alike, a Resize takes "
+             "its factors in the other order, and a softmax takes its axis", _apply)

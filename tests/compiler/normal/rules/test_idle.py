@@ -1,0 +1,123 @@
+"""Operators that hand on what they read are not there, and bounds and Transposes are as few as they can be."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from tests.compiler.normal.graphs import computed, model, node, operators, scalar, zero
+from tilewright.compiler.normal.rules.legal import faults
+from tilewright.compiler.normal.rules.normal_form import normalise
+
+_PAIR = ["QuantizeLinear", "DequantizeLinear"]
+_SHAPE = (1, 4, 6, 6)
+
+
+def _sizes(*values):
+    return np.array(values, np.int64)
+
+
+def _between(nodes, constants=None, opset=21):
+    """Return a model of ``nodes`` from ``a`` to ``b``, a pair before them and another behind."""
+    pairs = [node("QuantizeLinear", ["x", "s", "z"], "xq"), node("DequantizeLinear", ["xq", "s", "z"], "a"), *nodes,
+             node("QuantizeLinear", ["b", "e", "z"], "yq"), node("DequantizeLinear", ["yq", "e", "z"], "y")]
+    return model(pairs, {"s": scalar(.02), "e": scalar(.03), "z": zero(3), **(constants or {})}, _SHAPE, opset=opset)
+
+
+def _left(nodes, constants=None, opset=21):
+    """Return the operators that the normal form leaves of ``nodes``, once values are known to be the same."""
+    proto = _between(nodes, constants, opset)
+    form = normalise(proto)
+    assert list(faults(form.proto)) == []
+    for before, after in zip(computed(proto), computed(form.proto), strict=True):
+        np.testing.assert_array_equal(before, after)
+    assert normalise(form.proto).counts == {}
+    made = operators(form.proto)
+    assert (made[:2], made[-2:]) == (_PAIR, _PAIR)
+    return made[2:-2]
+
+
+def _split(sizes, parts, joined, axis=2):
+    cut = helper.make_node("Split", ["a", "sizes"], ["p0", "p1"], "cut", axis=1)
+    return [cut, node("Concat", joined, "b", axis=axis)], {"sizes": _sizes(*sizes)}
+
+
+@pytest.mark.parametrize(("nodes", "constants"), [
+    ([node("Neg", ["a"], "n"), node("Neg", ["n"], "b")], {}),
+    ([node("Cast", ["a"], "n", to=TensorProto.DOUBLE), node("Cast", ["n"], "b", to=TensorProto.FLOAT)], {}),
+    ([node("Where", ["m", "a", "o"], "b")], {"m": np.ones((1, 1, 1, 1), np.bool_), "o": np.float32(7)}),
+    ([node("Where", ["m", "o", "a"], "b")], {"m": np.asarray(False), "o": np.zeros((1, 4, 1, 1), np.float32)}),
+    ([node("Slice", ["a", "from", "to", "axis"], "b")], {"from": _sizes(0), "to": _sizes(2**31), "axis": _sizes(2)}),
+    ([node("Slice", ["a", "from", "to", "axis"], "b")], {"from": _sizes(0), "to": _sizes(6), "axis": _sizes(2)}),
+    ([node("Gather", ["a", "all"], "b", axis=2)], {"all": _sizes(*range(6))}),
+    ([node("Pad", ["a", "none"], "b")], {"none": np.zeros(8, np.int64)}),
+    ([node("Tile", ["a", "once"], "b")], {"once": np.ones(4, np.int64)}),
+    ([node("Unsqueeze", ["a", "axis"], "n"), node("Squeeze", ["n", "axis"], "b")], {"axis": _sizes(1)}),
+    ([node("Reshape", ["a", "line"], "n"), node("Reshape", ["n", "back"], "b")],
+     {"line": _sizes(-1), "back": _sizes(*_SHAPE)}),
+    _split((1, 3), 2, ["p0", "p1"], 1),
+], ids=lambda given: given[0].op_type if isinstance(given, list) else "")
+def test_what_hands_on_all_that_it_reads_is_not_there(nodes, constants):
+    assert _left(nodes, constants) == []
+
+
+@pytest.mark.parametrize(("nodes", "constants", "left"), [
+    ([node("Where", ["m", "a", "o"], "b")],
+     {"m": np.asarray(True), "o": np.zeros((3, 1, 1, 1), np.float32)}, ["Mul"]),
+    ([node("Slice", ["a", "from", "to", "axis"], "b")],
+     {"from": _sizes(0), "to": _sizes(5), "axis": _sizes(2)}, ["Slice"]),
+    ([node("Gather", ["a", "some"], "b", axis=2)], {"some": _sizes(0, 1, 2)}, ["Gather"]),
+    ([node("Unsqueeze", ["a", "axis"], "n"), node("Squeeze", ["n", "other"], "b")],
+     {"axis": _sizes(1), "other": _sizes(0)}, ["Unsqueeze", "Squeeze"]),
+    (*_split((2, 2), 2, ["p1", "p0"], 1), ["Split", "Concat"]),
+    (*_split((2, 2), 2, ["p0", "p1"], 2), ["Split", "Concat"]),
+], ids=lambda given: given[0].op_type if isinstance(given, list) and given and not isinstance(given[0], str) else "")
+def test_what_chooses_some_of_it_stays(nodes, constants, left):
+    assert [each for each in _left(nodes, constants) if each not in _PAIR] == left
+
+
+_ENDS = {"low": np.float32(-.5), "high": np.float32(1.5), "none": np.float32(0), "near": np.float32(.25)}
+
+
+@pytest.mark.parametrize(("nodes", "left"), [
+    ([node("Max", ["low", "a"], "n"), node("Min", ["n", "high"], "b")], ["Clip"]),
+    ([node("Clip", ["a", "low", "high"], "n"), node("Relu", ["n"], "b")], ["Clip"]),
+    ([node("Relu", ["a"], "n"), node("Clip", ["n", "", "near"], "b")], ["Clip"]),
+    ([node("Clip", ["a", "low"], "n"), node("Max", ["n", "none"], "b")], ["Relu"]),
+    ([node("Clip", ["a", "near", "high"], "n"), node("Min", ["n", "low"], "b")], ["Clip"]),
+    ([node("LeakyRelu", ["a"], "b", alpha=0.0)], ["Relu"]),
+    ([node("LeakyRelu", ["a"], "b", alpha=0.5)], ["LeakyRelu"]),
+])
+def test_bounds_are_one_operator(nodes, left):
+    used = {name for each in nodes for name in each.input}
+    assert _left(nodes, {key: each for key, each in _ENDS.items() if key in used}) == left
+
+
+def test_bounds_before_opset_11_are_attributes():
+    low = {"low": np.float32(-.5)}
+    made = normalise(model([node("Max", ["x", "low"], "b"), node("QuantizeLinear", ["b", "s", "z"], "yq"),
+                            node("DequantizeLinear", ["yq", "s", "z"], "y")],
+                           {"s": scalar(.02), "z": zero(0), **low}, opset=10)).proto
+    clip = next(each for each in made.graph.node if each.op_type == "Clip")
+    assert {each.name: each.f for each in clip.attribute} == {"min": -.5}
+
+
+@pytest.mark.parametrize("nodes", [
+    [node("Transpose", ["a"], "t", perm=[0, 2, 3, 1]), node("Sigmoid", ["t"], "f"),
+     node("Transpose", ["f"], "b", perm=[0, 3, 1, 2])],
+    [node("Relu", ["a"], "r"), node("Transpose", ["a"], "t", perm=[0, 2, 3, 1]),
+     node("Transpose", ["r"], "u", perm=[0, 2, 3, 1]), node("Mul", ["t", "u"], "m"), node("Sub", ["m", "half"], "f"),
+     node("Transpose", ["f"], "b", perm=[0, 3, 1, 2])],
+], ids=["of one", "of two"])
+def test_transposes_around_functions_and_arithmetic_are_not_there(nodes):
+    assert "Transpose" not in _left(nodes, {"half": np.float32(.5)} if len(nodes) > 3 else {})
+
+
+def test_transposes_around_an_output_of_the_model_are_not_there():
+    nodes = [node("Transpose", ["a"], "t", perm=[0, 2, 3, 1]), node("Tanh", ["t"], "f"),
+             node("Transpose", ["f"], "y", perm=[0, 3, 1, 2])]
+    proto = model([node("QuantizeLinear", ["x", "s", "z"], "xq"), node("DequantizeLinear", ["xq", "s", "z"], "a"),
+                   *nodes], {"s": scalar(.02), "z": zero(3)})
+    made = normalise(proto).proto
+    assert operators(made) == [*_PAIR, "Tanh"]
+    assert [each.name for each in made.graph.output] == ["y"]
+    np.testing.assert_array_equal(computed(made)[0], computed(proto)[0])
