@@ -43,7 +43,9 @@ class Draft:
     def _taken(self) -> set[str]:
         graph = self.graph
         return {each.name for each in (*graph.input, *graph.output, *graph.initializer)} | {
-            name for node in graph.node for name in (node.name, *node.input, *node.output)}
+            name for node in graph.node for name in (node.name, *node.input, *node.output)} | {
+            name for node in graph.node for each in node.attribute for inner in each.g.node
+            for name in (inner.name, *inner.output)}
 
     def fresh(self, stem: str) -> str:
         """Return a name that no tensor and no node has."""
@@ -155,7 +157,7 @@ class Draft:
     def finish(self) -> None:
         """Put the nodes in order, and leave out what nobody reads and notes about tensors that may be gone."""
         self.in_order()
-        read = {name for node in self.graph.node for name in node.input} | self.outputs
+        read = {name for node in self.graph.node for name in _read(node)} | self.outputs
         given = {value.name for value in self.graph.input}
         kept = [each for each in self.graph.initializer if each.name in read or each.name in given]
         copies = [onnx.TensorProto() for _ in kept]
@@ -167,7 +169,12 @@ class Draft:
 
 
 def _sources(node: onnx.NodeProto, makers: dict[str, onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    return iter([makers[name] for name in node.input if name in makers])
+    return iter([makers[name] for name in _read(node) if name in makers])
+
+
+def _read(node: onnx.NodeProto) -> list[str]:
+    """Return what a node reads, in its branches too."""
+    return [*node.input, *(name for each in node.attribute for inner in each.g.node for name in inner.input)]
 
 
 def attribute(node: onnx.NodeProto, name: str, default=None):

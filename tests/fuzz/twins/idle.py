@@ -8,7 +8,7 @@ from onnx import TensorProto
 
 from tests.fuzz.twins.draft import Draft
 
-__all__ = ["IDLE"]
+__all__ = ["IDLE", "float_places", "level_places"]
 
 _FLOATS = {"DequantizeLinear", "Conv", "Relu", "Add", "MatMul", "Gemm", "MaxPool", "AveragePool", "GlobalAveragePool",
            "Concat", "Mul", "Sigmoid", "Clip", "LeakyRelu", "Flatten", "Transpose", "HardSwish", "Resize"}
@@ -46,7 +46,7 @@ def _concat(draft: Draft, name: str) -> str:
     return draft.add("Concat", [name], name, axis=-1)
 
 
-def _floats(draft: Draft) -> list[tuple[onnx.NodeProto, int]]:
+def float_places(draft: Draft) -> list[tuple[onnx.NodeProto, int]]:
     """Return where floats are read: what DQ makes, and what operators make of that alone."""
     known, readers = draft.constants(), draft.readers()
     floats: set[str] = set()
@@ -65,14 +65,14 @@ def _may_stand(place: tuple[onnx.NodeProto, int]) -> bool:
     return index == 0 or node.op_type in ("Conv", "Gemm", "MatMul", "Add", "Mul", "Concat", "Sub", "Div")
 
 
-def _levels(draft: Draft) -> list[tuple[onnx.NodeProto, int]]:
+def level_places(draft: Draft) -> list[tuple[onnx.NodeProto, int]]:
     """Return where levels are read by a DQ."""
     return [(node, 0) for levels in draft.levels() for node in levels.dqs]
 
 
 def _with_ranks(draft: Draft) -> list[tuple[onnx.NodeProto, int]]:
     ranks = _ranks(draft)
-    return [(node, index) for node, index in _floats(draft) if ranks.get(node.input[index])]
+    return [(node, index) for node, index in float_places(draft) if ranks.get(node.input[index])]
 
 
 def _inserted(insert: _Insert, places: Callable[[Draft], list[tuple[onnx.NodeProto, int]]]) -> Callable[[Draft], int]:
@@ -89,7 +89,8 @@ def _inserted(insert: _Insert, places: Callable[[Draft], list[tuple[onnx.NodePro
 def _reshape(draft: Draft) -> int:
     """Reshape a tensor to the shape that it has, which needs its rank."""
     ranks = _ranks(draft)
-    found = [(node, index) for node, index in (*_floats(draft), *_levels(draft)) if ranks.get(node.input[index])]
+    places = (*float_places(draft), *level_places(draft))
+    found = [(node, index) for node, index in places if ranks.get(node.input[index])]
     chosen = draft.rng.sample(found, min(len(found), draft.rng.randint(1, _LIMIT)))
     for node, index in chosen:
         name = node.input[index]
@@ -101,7 +102,8 @@ def _reshape(draft: Draft) -> int:
 def _turned_twice(draft: Draft) -> int:
     """Transpose a tensor and transpose it back."""
     ranks = _ranks(draft)
-    found = [(node, index) for node, index in (*_floats(draft), *_levels(draft)) if ranks.get(node.input[index], 0) > 1]
+    places = (*float_places(draft), *level_places(draft))
+    found = [(node, index) for node, index in places if ranks.get(node.input[index], 0) > 1]
     chosen = draft.rng.sample(found, min(len(found), draft.rng.randint(1, _LIMIT)))
     for node, index in chosen:
         name, perm = node.input[index], list(range(ranks[node.input[index]]))
@@ -119,12 +121,12 @@ def _ranks(draft: Draft) -> dict[str, int]:
 
 
 IDLE: dict[str, Callable[[Draft], int]] = {
-    "identity": _inserted(_identity, _floats),
-    "identity of levels": _inserted(_identity, _levels),
-    "dropout": _inserted(_dropout, _floats),
-    "cast": _inserted(_cast, _floats),
-    "times one": _inserted(_mul, _floats),
-    "by one": _inserted(_div, _floats),
+    "identity": _inserted(_identity, float_places),
+    "identity of levels": _inserted(_identity, level_places),
+    "dropout": _inserted(_dropout, float_places),
+    "cast": _inserted(_cast, float_places),
+    "times one": _inserted(_mul, float_places),
+    "by one": _inserted(_div, float_places),
     "concat of one": _inserted(_concat, _with_ranks),
     "reshape": _reshape,
     "turned twice": _turned_twice,

@@ -11,23 +11,26 @@ from tests.fuzz.twins.draft import Draft
 from tests.fuzz.twins.files import external, in_functions, other_opset, renamed, reordered, unordered
 from tests.fuzz.twins.idle import IDLE
 from tests.fuzz.twins.levels import doubled, foreign, own_pairs, relabelled, scales_restated, zeros_restated
+from tests.fuzz.twins.moves import MOVES, branched
 from tests.fuzz.twins.operators import as_qlinear, split_by_outputs
+from tests.fuzz.twins.spellings import OF_PRODUCTS, SPELLINGS
 
 __all__ = ["OF_SUMS", "REWRITINGS", "Step", "Twin", "drawn", "twin_of"]
 
-OF_SUMS: dict[str, Callable[[Draft], int]] = {"split by outputs": split_by_outputs, "qlinear": as_qlinear}
+OF_SUMS: dict[str, Callable[[Draft], int]] = {
+    "split by outputs": split_by_outputs, **OF_PRODUCTS, "qlinear": as_qlinear}
 """Those that change which kernels sum up: ONNX Runtime's floats may be rounded otherwise, its integers may not."""
 
 REWRITINGS: dict[str, Callable[[Draft], int]] = {
     **OF_SUMS,
     "relabelled": relabelled, "doubled": doubled, "own pairs": own_pairs,
     "turned": turned, "through a pair": through_pair, "constants copied": copied,
-    **IDLE,
+    **SPELLINGS, **IDLE, **MOVES,
     "scales restated": scales_restated, "zeros restated": zeros_restated,
     "other opset": other_opset, "com.microsoft": foreign,
     "constants as nodes": as_nodes, "constants as inputs": as_inputs,
-    "in functions": in_functions, "renamed": renamed, "reordered": reordered, "unordered": unordered,
-    "external data": external,
+    "in functions": in_functions, "renamed": renamed, "reordered": reordered, "a branch": branched,
+    "unordered": unordered, "external data": external,
 }
 """By name, in the order in which those of a list are applied."""
 

@@ -18,7 +18,9 @@ from tests.support.exactness import random_inputs
 from tilewright.compiler.passes.pass_order import compile_network
 
 _SEED = 777
-_PLACES = {"own pairs": "mlperf-resnet8", "constants copied": "mlperf-kws", "com.microsoft": "mlperf-kws"}
+_PLACES = {"own pairs": "mlperf-resnet8", "constants copied": "mlperf-kws", "com.microsoft": "mlperf-kws",
+           "joined by twos": "mixed qdq-base-3000036.onnx", "operands swapped": "mixed qdq-base-3000036.onnx",
+           "padding apart": "qdq-base-many-stores.onnx", "lines as images": "lines qdq/5"}
 
 
 @pytest.mark.parametrize("name", REWRITINGS)
