@@ -51,8 +51,11 @@ class FoldAffine(Pass):
         return graph
 
 
-def affine_of(graph: Graph, node: Node) -> tuple[str, np.ndarray, np.ndarray] | None:
-    """Return (x, s, t) of a node that computes s x + t per channel, with vectors of one element or one per channel."""
+def affine_of(graph: Graph, node: Node, *, widens: bool = False) -> tuple[str, np.ndarray, np.ndarray] | None:
+    """Return (x, s, t) of a node that computes s x + t per channel, with vectors of one element or one per channel.
+
+    If it ``widens``, it may make several channels of one.
+    """
     constants, operator = graph.constants, node.operator
     if isinstance(operator, OnnxBatchNormalization):
         if operator.training_mode or not operator.spatial or len(node.inputs) != 5 \
@@ -66,8 +69,10 @@ def affine_of(graph: Graph, node: Node) -> tuple[str, np.ndarray, np.ndarray] | 
         return None
     x, name = (node.inputs[1], node.inputs[0]) if fixed[0] else node.inputs
     value, shape = constants[name], graph.tensors[x].shape
-    if value.dtype != np.float32 or shape is None or graph.tensors[node.output].shape != shape \
-            or not _is_per_channel(value.shape, len(shape)):
+    if value.dtype != np.float32 or shape is None or not _is_per_channel(value.shape, len(shape)):
+        return None
+    wide = (*shape[:1], value.size, *shape[2:]) if widens and shape[1:2] == (1,) else shape
+    if graph.tensors[node.output].shape != wide:
         return None
     terms = affine_terms(operator, value.astype(np.float64).ravel(), first=fixed[0])
     return terms and (x, *terms)

@@ -78,26 +78,30 @@ def transposed(group: QdqGroup, graph: Graph, node: Node, operator: OnnxConvTran
 
 
 def scaled(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None:
-    """Return a depthwise 1x1 convolution for s x + t with constants per channel; None if it is something else."""
+    """Return a 1x1 convolution for s x + t with constants per channel; None if it is something else.
+
+    It is depthwise, or one of a single channel, which a vector of constants makes several of.
+    """
     fixed = {name: values for name in group.node.inputs
              if (values := quantisation.fixed_numbers(group.graph, name)) is not None}
-    found = affine_of(group.graph.with_constants(fixed), group.node)
+    found = affine_of(group.graph.with_constants(fixed), group.node, widens=True)
     if found is None or len(group.graph.tensors[found[0]].shape or ()) != 4:
         return None
     x, (name, factor, offset) = group.data_input(found[0]), found
-    channels = (group.graph.tensors[name].shape or (1, 1))[1]
-    factor, offset = (np.broadcast_to(each, channels) for each in (factor, offset))
+    groups = (group.graph.tensors[name].shape or (1, 1))[1]
+    factor, offset = (np.broadcast_to(each, max(groups, factor.size)) for each in (factor, offset))
     graph = quantisation.with_types(group.graph, x, group.kind)
-    graph, node = affine_node(group, graph, (x, group.kind), (factor, offset))
+    graph, node = affine_node(group, graph, (x, group.kind), (factor, offset), groups)
     inferred(graph, node)
     return graph, (node,)
 
 
 def affine_node(group: QdqGroup, graph: Graph, tensors: tuple[Tensor, Tensor], constants: tuple[np.ndarray, np.ndarray],
-                ) -> tuple[Graph, Node]:
-    """Return the depthwise 1x1 convolution that makes the second of two images of the first: s x + t.
+                groups: int | None = None) -> tuple[Graph, Node]:
+    """Return the 1x1 convolution that makes the second of two images of the first: s x + t.
 
-    ``constants`` are s and t, a float64 vector each with an element per channel.
+    ``constants`` are s and t, a float64 vector each with an element per channel. The convolution is depthwise, or has
+    ``groups``.
     """
     (x, y), (factor, offset) = tensors, constants
     if not (np.isfinite(factor).all() and np.isfinite(offset).all()):
@@ -107,9 +111,9 @@ def affine_node(group: QdqGroup, graph: Graph, tensors: tuple[Tensor, Tensor], c
         raise group.refusal("one level of its input is so many levels of its output that its constants do not fit "
                             "int32 with int8 weights", "give input and output scales that are closer together")
     weights = (levels * np.sign(factor)).astype(np.int8).reshape(-1, 1, 1, 1)
-    graph, node = weighted_node(
-        graph, group.node.with_(output=y.name), x.name,
-        QConv(groups=factor.size, exact=False).of_type(group.kind.dtype), (weights, scale), bias.astype(np.int32))
+    conv = QConv(groups=groups or factor.size, exact=False).of_type(group.kind.dtype)
+    graph, node = weighted_node(graph, group.node.with_(output=y.name), x.name, conv, (weights, scale),
+                                bias.astype(np.int32))
     return graph, group.clamped(node)
 
 

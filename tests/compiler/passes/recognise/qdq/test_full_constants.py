@@ -32,7 +32,7 @@ def arithmetic(name, shape, constant, dtype, *, constant_first, quantised):
               helper.make_node("DequantizeLinear", ["e", "t", "u"], ["y"])]
     graph = helper.make_graph(
         nodes, "arithmetic", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, np.broadcast_shapes(shape, constant))],
         [numpy_helper.from_array(np.asarray(array), key) for key, array in constants.items()])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 
@@ -40,7 +40,8 @@ def arithmetic(name, shape, constant, dtype, *, constant_first, quantised):
 @pytest.mark.parametrize(("dtype", "quantised"), [(np.int8, False), (np.uint8, True)])
 @pytest.mark.parametrize(("shape", "constant"), [
     ((1, 60, 2), (1, 60, 2)), ((1, 60, 4), (60, 1)), ((1, 12, 5, 7), (1, 12, 5, 7)), ((1, 12, 5, 7), (7,)),
-    ((1, 12, 5, 7), (1, 1, 5, 7)), ((1, 2210, 2), (1, 2210, 2)), ((1, 33), (33,))], ids=str)
+    ((1, 12, 5, 7), (1, 1, 5, 7)), ((1, 2210, 2), (1, 2210, 2)), ((1, 33), (33,)),
+    ((1, 1, 5, 7), (1, 12, 1, 1)), ((1, 1, 5, 7), (3, 1, 1))], ids=str)
 @pytest.mark.parametrize(("name", "constant_first"), [
     ("Mul", False), ("Add", True), ("Sub", False), ("Sub", True), ("Div", False)])
 def test_constants_of_any_shape(tmp_path, name, constant_first, shape, constant, dtype, quantised):
