@@ -154,7 +154,9 @@ def _rewritten(state: ImageState, node: Node, wanted: dict[str, Form]) -> bool:
         state.add(node, operator, (state.image(node.inputs[0], forms[0]), *node.inputs[1:]), forms[0])
         return True
     if isinstance(operator, OnnxSoftmax):
-        return bool(forms) and _along_rows(state, node, operator, forms[0])
+        leaves = behind is None and not any(isinstance(each.operator, OnnxQuantizeLinear)
+                                            for each in state.graph.readers(node.output))
+        return bool(forms) and not leaves and _along_rows(state, node, operator, forms[0])
     if isinstance(operator, OnnxTranspose):
         form = forms[0] if forms else None if behind is None else _other(behind)
         return form is not None and _exchanged(state, node, form)

@@ -135,8 +135,10 @@ def _scaled(graph: Graph, node: Node, new: Node, scale: np.ndarray, offset: np.n
     """Return the graph with ``new``, the sums of ``node``, and what scales them: the border, or the host core."""
     shape = graph.tensors[new.output].shape or ()
     axis = 1 if len(shape) in (2, 4) else len(shape) - 1
-    seen = _seen(graph, _Seen(node.output, shape, np.arange(scale.size).reshape(
-        *(1,) * axis, -1, *(1,) * (len(shape) - 1 - axis)), shape))
+    views = [_Seen(node.output, shape, np.arange(scale.size).reshape(
+        *(1,) * axis, -1, *(1,) * (len(shape) - 1 - axis)), shape)]
+    views += _seen(graph, views[0])
+    seen = views[-1]
     added = None if offset is None else offset[seen.channels]
     if offset is None:
         seen, added = _added(graph, seen)
@@ -149,16 +151,27 @@ def _scaled(graph: Graph, node: Node, new: Node, scale: np.ndarray, offset: np.n
         border = Node(Dequantize(channels=channels), (new.output,), seen.output, node.onnx_nodes)
         sums = replace(graph.tensors[new.output], shape=seen.stored)
         return graph.with_tensors(sums).replaced((node, *seen.nodes), new, border)
-    constants = {f"{new.output}:scale": scale}
-    scaled = Node(OnnxDequantizeLinear(attributes={"axis": axis}), (new.output, *constants), node.output,
+    # What lies as the sums do, in one dimension a channel for each element, is scaled at once.
+    seen = next((each for each in reversed(views) if each.stored == each.shape and each.axis is not None), views[0])
+    graph = graph.with_tensors(replace(graph.tensors[new.output], shape=seen.shape))
+    return _scaled_by_core(graph, seen, (node, new), scale, offset)
+
+
+def _scaled_by_core(graph: Graph, seen: "_Seen", nodes: tuple[Node, Node], scale: np.ndarray,
+                    offset: np.ndarray | None) -> Graph:
+    """Return the graph with the second of two nodes, sums, for the first, and with what scales them as ``seen``."""
+    node, new = nodes
+    channels, behind = seen.channels.ravel(), len(seen.shape) - 1 - (seen.axis or 0)
+    constants = {f"{new.output}:scale": scale[channels]}
+    scaled = Node(OnnxDequantizeLinear(attributes={"axis": seen.axis or 0}), (new.output, *constants), seen.output,
                   node.onnx_nodes, _REASON)
     if offset is None:
-        return graph.with_constants(constants).replaced((node,), new, scaled)
-    inner, name = f"{node.output}:scaled", f"{node.output}:offset"
-    constants[name] = offset.reshape(-1, *(1,) * (len(shape) - 1 - axis))
-    sum_of = Node(OnnxAdd(), (inner, name), node.output, node.onnx_nodes, _REASON)
-    graph = graph.with_tensors(replace(graph.tensors[node.output], name=inner)).with_constants(constants)
-    return graph.replaced((node,), new, scaled.with_(output=inner), sum_of)
+        return graph.with_constants(constants).replaced((node, *seen.nodes), new, scaled)
+    inner, name = f"{seen.output}:scaled", f"{seen.output}:offset"
+    constants[name] = offset[channels].reshape(-1, *(1,) * behind)
+    sum_of = Node(OnnxAdd(), (inner, name), seen.output, node.onnx_nodes, _REASON)
+    graph = graph.with_tensors(replace(graph.tensors[seen.output], name=inner)).with_constants(constants)
+    return graph.replaced((node, *seen.nodes), new, scaled.with_(output=inner), sum_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +188,17 @@ class _Seen:
     stored: tuple[int, ...]
     nodes: tuple[Node, ...] = ()
 
+    @property
+    def axis(self) -> int | None:
+        """The dimension along which channels differ, each element's another; None if there is none such."""
+        found = [axis for axis, extent in enumerate(self.channels.shape) if extent > 1]
+        whole = len(found) == 1 and self.channels.shape[found[0]] == self.shape[found[0]]
+        return found[0] if whole else None
 
-def _seen(graph: Graph, seen: _Seen) -> _Seen:
-    """Return the last view behind a product that moves nothing: reshapes, and one transposition to NHWC."""
-    turned = False
+
+def _seen(graph: Graph, seen: _Seen) -> list[_Seen]:
+    """Return the views behind a product that move nothing: reshapes, and one transposition to NHWC."""
+    turned, found = False, []
     while seen.output not in graph.outputs and (following := graph.only_reader(seen.output)) is not None:
         new = graph.tensors[following.output].shape
         if not new or following.inputs[0] != seen.output:
@@ -194,10 +214,11 @@ def _seen(graph: Graph, seen: _Seen) -> _Seen:
         for axis in range(every.ndim):
             first = every.take([0], axis)
             every = first if (every == first).all() else every
-        if every.size > _MOST_SCALES:
+        if every.size > max(_MOST_SCALES, seen.channels.size):
             break
         seen = _Seen(following.output, new, every, new if turned else seen.stored, (*seen.nodes, following))
-    return seen
+        found.append(seen)
+    return found
 
 
 def _added(graph: Graph, seen: _Seen) -> tuple[_Seen, np.ndarray | None]:

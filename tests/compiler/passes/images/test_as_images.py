@@ -5,6 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.compiler.normal.graphs import model as of_nodes
+from tests.compiler.normal.graphs import node
 from tests.support.dense_layers import Dense, add_dense
 from tests.support.exactness import assert_layers
 from tests.support.onnx_models import ModelBuilder, Value
@@ -136,3 +138,15 @@ def test_a_slice_keeps_its_axes_where_its_result_is_an_output_too() -> None:
     place = network.tensors["tensor3:line"].place
     assert place is not None
     assert (place.offset, place.pixel_step) == (3 * 8, 8)
+
+
+def test_a_softmax_that_ends_the_model_reads_rows_as_its_product_leaves_them() -> None:
+    weights = np.random.default_rng(3).integers(-127, 128, (12, 70)).astype(np.int8)
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], "q"), node("DequantizeLinear", ["q", "s", "z"], "d"),
+             node("DequantizeLinear", ["w", "t", "z"], "v"), node("MatMul", ["d", "v"], "m"),
+             node("Add", ["m", "b"], "a"), node("Softmax", ["a"], "y", axis=2)]
+    network = assert_layers(of_nodes(
+        nodes, {"s": np.float32(.03), "t": np.float32(.01), "z": np.int8(0), "w": weights,
+                "b": np.arange(70, dtype=np.float32)}, (1, 10, 12)).SerializeToString())
+    assert [layer.op for layer in network.layers if isinstance(layer, CoreLayer)] == [
+        "DequantizeLinear", "Add", "Softmax"]
