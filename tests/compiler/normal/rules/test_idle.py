@@ -112,6 +112,21 @@ def test_transposes_around_functions_and_arithmetic_are_not_there(nodes):
     assert "Transpose" not in _left(nodes, {"half": np.float32(.5)} if len(nodes) > 3 else {})
 
 
+@pytest.mark.parametrize(("amounts", "value", "left"), [
+    ((0, 0, 1, 2, 0, 0, 3, 0), None, ["Conv"]), ((0, 0, 1, 2, 0, 0, 3, 0), 0, ["Conv"]),
+    ((0, 0, 1, 2, 0, 0, 3, 0), .06, ["Pad", "Conv"]), ((0, 0, 1, 2, 0, 0, -1, 0), 0, ["Pad", "Conv"])])
+def test_a_pad_of_zeros_before_a_conv_is_its_own(amounts, value, left):
+    constants = {"amounts": _sizes(*amounts), "w": np.arange(-72, 72).astype(np.int8).reshape(4, 4, 3, 3),
+                 "n": zero(0)}
+    end = [] if value is None else ["value"]
+    if end:
+        constants["value"] = np.float32(value)
+    nodes = [node("Pad", ["a", "amounts", *end], "p"), node("DequantizeLinear", ["w", "s", "n"], "v"),
+             node("Conv", ["p", "v"], "b", pads=[1, 0, 1, 1])]
+    made = [each for each in _left(nodes, constants) if each not in _PAIR]
+    assert made == left
+
+
 def test_transposes_around_an_output_of_the_model_are_not_there():
     nodes = [node("Transpose", ["a"], "t", perm=[0, 2, 3, 1]), node("Tanh", ["t"], "f"),
              node("Transpose", ["f"], "y", perm=[0, 3, 1, 2])]
