@@ -28,12 +28,13 @@ __all__ = ["FlattenToKernel"]
 class FlattenToKernel(Pass):
     """Replace every QDense by a QConv, and remove reshapes: before it, where they move nothing, at the border.
 
-    Those left become ONNX's Reshape.
+    A QConv of one pixel, which a reshape makes, is as good as a QDense. Reshapes that are left become ONNX's Reshape.
     """
 
     def apply(self, graph: Graph) -> Graph:
         for node in graph.nodes:
-            if isinstance(node.operator, QDense):
+            if isinstance(node.operator, QDense) or (
+                    isinstance(node.operator, QConv) and _is_dense(graph, node, node.operator)):
                 graph = self._convolve(graph, node, node.operator)
         for node in graph.nodes:
             if isinstance(node.operator, QReshape) and (reshape := graph.producer(node.output)) is not None:
@@ -45,7 +46,7 @@ class FlattenToKernel(Pass):
             raise PassError(f"Matrix products and reshapes must all be replaced, not left as {', '.join(left)}")
 
     @staticmethod
-    def _convolve(graph: Graph, node: Node, dense: QDense) -> Graph:
+    def _convolve(graph: Graph, node: Node, dense: QDense | QConv) -> Graph:
         x, weights, *rest = node.inputs
         shape = graph.tensors[x].shape or ()
         while (source := graph.producer(x)) is not None and isinstance(source.operator, QReshape):
@@ -95,6 +96,14 @@ class FlattenToKernel(Pass):
                     f"it makes {list(target.shape or ())} of {list(source.shape or ())} and no Gemm follows")
         graph = graph.with_constants({shape: np.array(target.shape, np.int64)})
         return graph.replaced((node,), kept)
+
+
+def _is_dense(graph: Graph, node: Node, conv: QConv) -> bool:
+    """Tell whether a convolution is a matrix product: of one pixel, all channels of which each output sees."""
+    shape, source = graph.tensors[node.inputs[0]].shape or (), graph.producer(node.inputs[0])
+    weights = graph.constants.get(node.inputs[1])
+    return source is not None and isinstance(source.operator, QReshape) and shape[0] == 1 and shape[2:] == (1, 1) \
+        and weights is not None and weights.shape[1:] == shape[1:] and not any(conv.exact_window.pads)
 
 
 def _same_pixels(a: tuple[int, ...] | None, b: tuple[int, ...] | None) -> bool:

@@ -319,6 +319,13 @@ def test_a_matrix_product_becomes_a_kernel():
     np.testing.assert_array_equal(kernel.reshape(5, -1), before.constants[dense.inputs[1]])
 
 
+def test_a_convolution_of_one_pixel_that_a_reshape_makes_is_a_matrix_product():
+    model = ModelBuilder("qdq", seed=2)
+    x = model.conv(model.input((1, 2, 5, 6)), 3)
+    network = assert_layers(model.finish(model.conv(model.reshape(x, (1, 36, 1, 1)), 5, kernel=1)))
+    assert [(layer.kind, layer.kernel) for layer in network.layers] == [("conv", (3, 3)), ("conv", (3, 4))]
+
+
 @pytest.mark.parametrize("clip", ["Relu"])
 def test_what_onnx_runtime_computes_in_float_is_inexact(clip):
     model = ModelBuilder("qdq", zero_point=0)
