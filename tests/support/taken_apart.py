@@ -8,7 +8,8 @@ from tests.support.onnx_models import ModelBuilder
 
 __all__ = ["FORMS", "taken_apart"]
 
-FORMS = ("power", "product", "twice", "half power", "reciprocal", "quotient of one", "inner gain", "tensorflow", "flax")
+FORMS = ("power", "product", "twice", "half power", "reciprocal", "quotient of one", "inner gain", "tensorflow", "flax",
+         "litert")
 """Torch before opset 17, of var_mean, with a difference of its own, by powers, Keras and others; and those named."""
 
 
@@ -37,7 +38,10 @@ def taken_apart(model: ModelBuilder, x: str, axes: Sequence[int], form: str, gai
         by = node("Mul", by, *gains) if gains else by
         product, moved = node("Mul", x, by), node("Mul", mean, by)
         return node("Add", product, node("Sub", *shifts, moved)) if shifts else node("Sub", product, moved)
-    if form in ("reciprocal", "inner gain"):
+    if form == "litert":
+        by = node("Reciprocal", deviation)
+        y = node("Add", node("Mul", x, by), node("Mul", node("Neg", mean), by))
+    elif form in ("reciprocal", "inner gain"):
         by = node("Reciprocal", deviation)
         if form == "inner gain" and gains:
             by = node("Mul", by, gains.pop())
@@ -54,7 +58,7 @@ def _variance(model: ModelBuilder, node: Callable[..., str], x: str, mean: str, 
               form: str) -> str:
     if form == "flax":
         return node("Sub", node("ReduceMean", node("Mul", x, x), axes=list(axes)), node("Mul", mean, mean))
-    if form in ("twice", "tensorflow"):
+    if form in ("twice", "tensorflow", "litert"):
         less = node("Sub", x, mean)
     square = node("Mul", less, less) if form in ("product", "tensorflow") else \
         node("Pow", less, model.constant(np.float32(2)))

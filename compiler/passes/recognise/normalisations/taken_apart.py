@@ -6,7 +6,7 @@ The quotient may be a product with a reciprocal or a power. Squares may be a pow
 or of a second one, or their mean stands less the mean's square. TensorFlow's form, x · r + (shift - mean(x) · r) with
 r = gain / √…, is found too, and so are PyTorch's of groups, whose channels an InstanceNormalization has in one, and the
 quotient without a mean, of RMS and L2 normalisation. Transpositions may stand anywhere in between, as ONNX Runtime's
-optimiser leaves them.
+optimiser leaves them. So is x · r + (-mean(x) · r), as LiteRT's converter of PyTorch writes it.
 Sources: symbolic_opset9.py of PyTorch (layer_norm, var_mean), tf.nn.moments, tf.nn.batch_normalization, and
 flax.linen.normalization.
 """
@@ -136,11 +136,26 @@ def _gained(graph: Graph, name: str) -> tuple[RowStatistics | None, np.ndarray]:
 
 
 def _less_mean(graph: Graph, name: str, by: RowStatistics, factor: str) -> np.ndarray | None:
-    """Return the shift in shift - mean · r; None for anything else."""
+    """Return the shift in shift - mean · r, or none in -mean · r; None for anything else."""
+    if _is_minus_mean_times(graph, name, by, factor):
+        return np.zeros(())
     for shift, product in operands(graph.producer(name), OnnxSub):
         if shift in graph.constants and _is_mean_times(graph, product, by, factor):
             return graph.constants[shift].astype(np.float64)
     return None
+
+
+def _is_minus_mean_times(graph: Graph, name: str, by: RowStatistics, factor: str) -> bool:
+    node = graph.producer(name)
+    if node is not None and node.op == "Neg":
+        return _is_mean_times(graph, node.inputs[0], by, factor)
+    for left, other in operands(node, OnnxMul):
+        before = graph.producer(left)
+        if before is not None and before.op == "Neg" and (
+                (other == factor and by.of_same(mean(graph, before.inputs[0])))
+                or (before.inputs[0] == factor and by.of_same(mean(graph, other)))):
+            return True
+    return False
 
 
 def _is_mean_times(graph: Graph, name: str, by: RowStatistics, factor: str) -> bool:
