@@ -91,11 +91,14 @@ def word_registers(machine: Machine) -> dict[str, int]:
     """Return by block how many flip-flops more a machine has with words of 16 bits, or, below 0, fewer.
 
     Counted on machines of 8 lanes in all arrays, with 1 and 4 lanes of post-processing: there bounds no longer ride
-    through the requantisers, which saves more than wider results take.
+    through the requantisers, which saves more than wider results take. Curves ride behind them, counted with buses of
+    8 and 16 bytes.
     """
     if not machine.wide_words:
         return {}
-    return {"array": 26, "sequencer": 89, "activation_buffer": 6, "post_processing": 100 - 280 * machine.post_lanes}
+    curves = 111 + machine.post_lanes * (333 + 2 * (machine.bus_bytes // 4).bit_length()) if machine.bends_words else 0
+    return {"array": 26, "sequencer": 89, "activation_buffer": 6,
+            "post_processing": 100 - 280 * machine.post_lanes + curves}
 
 
 def saved_registers(machine: Machine, whole: Mapping[str, int]) -> dict[str, int]:

@@ -244,8 +244,8 @@ INSTRUCTIONS = (
                  Field("whole", 1, "leave the four bytes of each sum and its bias in place of a value, the least "
                                    "first, whatever its scale; excludes `residual`, `pooled` and `table`, and needs "
                                    "no clamp"),
-                 Field("wide", 1, "results are words of 16 bits, in two planes, as pool.set_words says; excludes "
-                                  "`residual`, `pooled`, `table` and `whole`")),
+                 Field("wide", 1, "results are words of 16 bits, in two planes, as pool.set_words says; with `table` "
+                                  "all tables are their curve; excludes `residual`, `pooled` and `whole`")),
                 _ACT),
         Variant("rows", 1, "post", "softmax or normalisation of rows of the result buffer, in place, by the value "
                                    "tables as one table of 256 words of 32 bits",

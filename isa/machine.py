@@ -239,6 +239,11 @@ class Machine:
         return self.winograd and self.channel_kernels
 
     @property
+    def bends_words(self) -> bool:
+        """Whether results of 16 bits may pass a curve, whose entries lie in rows of the value tables."""
+        return self.wide_words and self.value_tables and self.bus_bytes >= 2 * SUM_BYTES
+
+    @property
     def takes_four_patches(self) -> bool:
         """Whether conv23 takes the patches of four channels at once: `isa.semantics.conv23`."""
         return self.takes_channel_kernels and self.four_patches and self.fetch_slots == PATCHES

@@ -212,7 +212,8 @@ class MaxPooling:
 class Layer:
     """One fused layer.
 
-    ``table``, int8 of shape (256,), maps each value before the pooling: element 128 + q is what q becomes. With
+    ``table``, int8 of shape (256,), maps each value before the pooling: element 128 + q is what q becomes; of results
+    of 16 bits it is their curve, int8 of shape (1024,). With
     a ``stage`` it holds the parameters of that instead. A ``unit`` works on the input before anything else. ``also``
     names further tensors, each with a place in a larger one, to which the same result is stored. ``exact`` tells
     whether ONNX Runtime's own result is reproducible; where not, it computes in float and may differ by one level.

@@ -33,6 +33,7 @@ from tilewright.isa.numerics import MANTISSA_BITS
 from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.rows.row_softmax import RowSoftmax
 from tilewright.isa.semantics.act_rows import NormNumbers, norm_rows, softmax_rows
+from tilewright.isa.words.word_curve import follow_curve
 from tilewright.isa.words.word_planes import LOWER_OFFSET, planes_of, requantise_words
 
 __all__ = ["accumulate", "requantise", "residual_table", "run_core_layer", "run_layer", "run_network"]
@@ -102,6 +103,8 @@ def _run_words(layer: Layer, values: Values) -> Iterator[tuple[str, np.ndarray]]
         return
     words = requantise_words(total.transpose(1, 2, 0), np.zeros_like(layer.bias), scale.scale, scale.zero_point,
                              (scale.low, scale.high)).transpose(2, 0, 1)
+    if layer.table is not None:
+        words = follow_curve(words, layer.table.view("<u8"))
     yield from zip(layer.writes, planes_of(words), strict=True)
 
 

@@ -182,10 +182,10 @@ def result_bytes(tile: Tile, layer: Layer, channels: int) -> int:
 
 
 def table_bytes(layer: Layer) -> int:
-    """Return the bytes of the table memory that a layer takes: a value table, or all of it for the softmax of rows."""
+    """Return the bytes of the table memory that a layer takes: a value table, or all of it for rows and curves."""
     if layer.rows is not None:
         return TABLE_SLOTS * TABLE_BYTES
-    return TABLE_BYTES if layer.table is not None else 0
+    return 0 if layer.table is None else layer.table.size
 
 
 def tiles_of(rows: int, columns: int, nest: LoopNest) -> int:

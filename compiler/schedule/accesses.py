@@ -299,7 +299,8 @@ class Reader:
         yield Access("parameters", 8 * op["parameter_base"], 8 * (op["parameter_base"] + parameters))
         channels *= SUM_BYTES if op["whole"] else 1
         if op["table"]:
-            yield Access("table", TABLE_BYTES * op["table_slot"], TABLE_BYTES * (op["table_slot"] + 1))
+            first, slots = (0, TABLE_SLOTS) if op["wide"] else (op["table_slot"], 1)
+            yield Access("table", TABLE_BYTES * first, TABLE_BYTES * (first + slots))
         yield _rows("results", op["base"], rows, cfg["row_step"], (width - 1) * cfg["pixel_step"] + channels,
                     write=True)
 

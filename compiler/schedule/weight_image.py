@@ -17,6 +17,7 @@ from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
 from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.semantics.inner_product import fold_run_eta, fold_tile_eta
+from tilewright.isa.words.word_curve import CURVE_BYTES
 
 __all__ = [
     "BlockImage", "CodedPart", "Span", "computed_spans", "pack_channels", "pack_conv", "pack_conv23", "pack_network",
@@ -334,7 +335,7 @@ def pack_parameters(layer: Layer, bias: _Int32) -> bytes:
 
 
 def _pack_table(layer: Layer) -> bytes:
-    """Return the value table, a byte for each int8 value from -128 on, or the words of rows.
+    """Return the value table, a byte for each int8 value from -128 on, the words of rows, or the curve of words.
 
     Raises
     ------
@@ -346,7 +347,8 @@ def _pack_table(layer: Layer) -> bytes:
     if layer.table is None:
         return b""
     table = np.asarray(layer.table)
-    if table.dtype != np.int8 or table.shape != (TABLE_BYTES,):
-        raise CompileError(f"Layer {layer.name!r}: the table must be int8 of shape ({TABLE_BYTES},), "
+    size = CURVE_BYTES if layer.words.outputs > 1 else TABLE_BYTES
+    if table.dtype != np.int8 or table.shape != (size,):
+        raise CompileError(f"Layer {layer.name!r}: the table must be int8 of shape ({size},), "
                            f"not {table.dtype} of {table.shape}")
     return table.tobytes()

@@ -23,6 +23,7 @@ _BLOCK_RAM_COST, _LUT_RAM_COST = 64, 4
 _LUT_RAM_WORDS, _LUT_RAM_BITS = 16, 4
 _CHANNEL_BITS = 64  # bias, mantissa and shift of a channel
 _PRODUCTS_PER_SUM = 4  # of a requantiser, and of a residual adder
+_PRODUCTS_PER_WORD = 2  # of a curve
 _COMMAND_BITS = 74
 _RESIDUAL_LATENCY = 28  # of a residual stage, less the interval of its vectors
 
@@ -123,5 +124,6 @@ def residual_adders(machine: Machine) -> int:
 
 def multipliers(machine: Machine) -> dict[str, int]:
     """Return the MULT18X18D of each block."""
-    return {"mac: lanes": machine.multipliers, "post: requantise": _PRODUCTS_PER_SUM * machine.post_lanes,
+    each = _PRODUCTS_PER_SUM + _PRODUCTS_PER_WORD * machine.bends_words
+    return {"mac: lanes": machine.multipliers, "post: requantise": each * machine.post_lanes,
             "post: residual add": _PRODUCTS_PER_SUM * residual_adders(machine)}

@@ -3,7 +3,8 @@
     q = requantise(sum, parameters of the channel, zero_point, low, high); integer: shift_requantise or long_requantise
     whole      in place of q the four bytes of sum + bias, little-endian: channels 4 n .. 4 n + 3 of the result
     wide       q has 16 bits, and the bounds of pool.set_words: its upper byte as below, the lower one, less 128, 16 *
-               plane_words bytes on (`isa.words.word_planes`)
+               plane_words bytes on (`isa.words.word_planes`); with `table` q follows the curve that the tables are,
+               before (`isa.words.word_curve`)
     residual   q = the sum of q and the byte that lies where it will go; own_second: q is the second operand
     table      q = byte 128 + q of the value table; or what the stage of an extension makes of it, if that is on;
                table_first: before the residual is added
@@ -35,6 +36,7 @@ from tilewright.isa.semantics.command_errors import (
 )
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState, Int32, MemoryPort
 from tilewright.isa.semantics.pool import window_maxima
+from tilewright.isa.words.word_curve import follow_curve
 from tilewright.isa.words.word_planes import planes_of, requantise_words
 
 __all__ = ["post_process"]
@@ -103,10 +105,13 @@ def _leave_whole(state: CoprocessorState, operands: dict[str, int], sums: Int32,
 def _leave_words(state: CoprocessorState, operands: dict[str, int], sums: Int32,
                  parameters: tuple[Int32, NDArray[np.float32]]) -> None:
     """Write both planes of the requantised words of 16 bits to the result buffer."""
-    if any(operands[name] for name in ("residual", "pooled", "table", "whole")):
+    if any(operands[name] for name in ("residual", "pooled", "whole")) or (
+            operands["table"] and not state.machine.bends_words):
         raise WideWordsError
     given = state.settings["pool"]
     words = requantise_words(sums, *parameters, given["word_zero"], (given["word_low"], given["word_high"]))
+    if operands["table"]:
+        words = follow_curve(words, np.ascontiguousarray(state.tables).reshape(-1).view("<u8"))
     for plane, base in zip(planes_of(words), (0, TILE_BYTES * given["plane_words"]), strict=True):
         state.results[_result_places(state, operands["base"] + base, *plane.shape)] = plane
 

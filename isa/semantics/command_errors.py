@@ -196,7 +196,8 @@ class WideWordsError(CommandError):
     """A command leaves words of 16 bits, and what they pass through takes bytes."""
 
     def __str__(self) -> str:
-        return "must leave words of 16 bits without residual, pooling and table, and not as whole sums"
+        return ("must leave words of 16 bits without residual and pooling, not as whole sums, and without a table "
+                "where a bus word has less than 8 bytes")
 
 
 class WordPlanesError(CommandError):

@@ -5,6 +5,7 @@ from amaranth.lib.data import View
 from amaranth.lib.wiring import PureInterface
 
 from tilewright.rtl.post.extension_stage import ExtensionStage, take_settings
+from tilewright.rtl.post.requantise_stage import byte_of
 from tilewright.rtl.post.row_stage import NoRows, RowStage
 from tilewright.rtl.post.value_table import ValueTables
 from tilewright.rtl.stream.stages import Pipeline, announced_flow
@@ -59,6 +60,15 @@ class MappingStage:
                      stage.slot.eq(kind.table_slot), Cat(stage.i.payload).eq(value),
                      stage.i.valid.eq(comes & kind.table & ~kind.residual & on)]
         self._mapped = Mux(on, Cat(stage.o), self._mapped)
+
+    def bend(self, words: Value, lower: Value, comes: Value) -> None:
+        """Let ``words`` that are results follow the curve as they come; their ``lower`` or upper bytes leave."""
+        m, kind, tables = self._m, self._kind, self._tables
+        pipe = Pipeline(m, comes, prefix="curve_", lower=lower)
+        for _ in range(tables.CURVE_LATENCY):
+            pipe.step()
+        m.d.comb += [tables.curved.eq(kind.wide & kind.table), Cat(tables.given).eq(words)]
+        self._mapped = Mux(kind.wide, Cat(byte_of(each, kind.wide, pipe.lower) for each in tables.bent), self._mapped)
 
     def look_up(self, value: Value, comes: Value, sums: PureInterface | None) -> None:
         """Look up ``value`` as it ``comes``, or the ``sums`` of the residual add, if there is one."""

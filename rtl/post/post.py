@@ -40,7 +40,7 @@ from tilewright.rtl.post.post_settings import (
     chosen_clamp,
     residual_settings,
 )
-from tilewright.rtl.post.requantise_stage import Arrived, requantise_sums
+from tilewright.rtl.post.requantise_stage import Arrived, Requantised, requantise_sums
 from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.post.row_stage import NoRows, RowStage
 from tilewright.rtl.post.value_table import ValueTables
@@ -71,7 +71,8 @@ class PostUnit(Component):
     with stride 2: one vector per cycle); with residual, one vector every ``interval`` cycles: ``post_lanes / 4``
     values per cycle, but at least one. Of whole sums each byte is a value. Rows of an act.rows: see `RowUnit`.
     Latency: the bytes of a vector are handed to the buffer ``latency`` cycles after its sums were requested,
-    ``residual_latency`` with residual, and ``TABLE_LATENCY`` more with a table, which changes no rate.
+    ``residual_latency`` with residual, and ``TABLE_LATENCY`` more with a table, which changes no rate; words of 16 bits
+    ``CURVE_LATENCY`` with their curve.
     Between the last step of a command and the first of the next lie ``COMMAND_GAP`` cycles, and those that
     `OutputWalker` needs for the padding of the pooling window; no cycle is lost between lane groups.
 
@@ -119,6 +120,7 @@ class PostUnit(Component):
     SIGNAL_LATENCY = 1  # from a vector's bytes handed to the buffer to a run's signals
     STORE_READ_LATENCY = ResultBuffer.READ_LATENCY
     TABLE_LATENCY = ValueTables.LATENCY
+    CURVE_LATENCY = ValueTables.CURVE_LATENCY
 
     def __init__(self, machine: Machine, *, sums_latency: int | None = None) -> None:
         sums_latency = MacUnit.sums_latency_of(machine) if sums_latency is None else sums_latency
@@ -181,7 +183,8 @@ class PostUnit(Component):
             connect(m, flipped(getattr(self, name)), getattr(buffer, name))
         table_write = kept_writes(m, self.parameter_write, self.table_write, parameters.write)
 
-        in_flight = Signal(range(self.residual_latency + self.TABLE_LATENCY + 2))
+        in_flight = Signal(range(self.residual_latency + 2 + (
+            self.CURVE_LATENCY if machine.bends_words else self.TABLE_LATENCY)))
         drained, finished = Signal(init=1, name="drained"), Signal(name="finished")  # drained: nothing is in flight
         clamp = self._commands(m, walker, windows, residual, walking, drained)
         issue = self._issue(m, walker, windows)
@@ -191,11 +194,12 @@ class PostUnit(Component):
         kind = self._kind_on_its_way(m, walker)
 
         arrived = self._slot(m, issue, walker, windows, kind, pool)
-        value, comes = requantise_sums(m, machine, self.sums_response, parameters, clamp, arrived,
-                                       chosen_clamp(clamp, self._words, arrived.wide))
+        found = requantise_sums(m, machine, self.sums_response, parameters, clamp, arrived,
+                                chosen_clamp(clamp, self._words, arrived.wide))
+        value = found.value
         m.d.comb += self.requantized.eq(Mux(self.sums_response.valid | rows.comes, arrived.count, 0))
-        mapping = self._mapping(m, kind, table_write, value, comes, ~walking & drained)
-        mapping.look_up(value, comes, None if residual is None else residual.o)
+        mapping = self._mapping(m, kind, table_write, found, ~walking & drained)
+        mapping.look_up(value, found.comes, None if residual is None else residual.o)
         m.d.comb += [Cat(pool.value).eq(mapping.values(value)), Cat(pool.old).eq(Cat(buffer.post_data))]
         results = Results(pool.o.payload.as_value(), pool.o.next, pool.next_writes)
         if residual is not None:
@@ -245,7 +249,7 @@ class PostUnit(Component):
         ]
         return kind
 
-    def _mapping(self, m: Module, kind: View, write: PureInterface, value: Value, comes: Value,
+    def _mapping(self, m: Module, kind: View, write: PureInterface, found: Requantised,
                  quiet: Value) -> MappingStage | NoMapping:
         """Return the stage of the value tables, which ``write`` fills, with an extension's unit, if there is one."""
         if self._tables is None:
@@ -253,7 +257,9 @@ class PostUnit(Component):
         mapping = MappingStage(m, kind, self._tables, self._rows)
         mapping.write(write)
         if self._stage is not None:
-            mapping.extend(self._stage, self.commands, quiet, write, value, comes)
+            mapping.extend(self._stage, self.commands, quiet, write, found.value, found.comes)
+        if self.machine.bends_words:
+            mapping.bend(found.words, found.lower, found.comes)
         return mapping
 
     def _with_sums(self, m: Module, kind: View, pooled: Results, added: PureInterface) -> Results:
@@ -470,7 +476,12 @@ class PostUnit(Component):
         late = Pipeline(m, pipe.valid & waits, prefix="waiting_", slot=slot)
         for _ in range(self.TABLE_LATENCY):
             late.step()
+        valid, payload = late.valid, late.slot.as_value()
+        if machine.bends_words:
+            for _ in range(self.CURVE_LATENCY - self.TABLE_LATENCY):
+                late.step()
+            valid, payload = Mux(kind.wide, late.valid, valid), Mux(kind.wide, late.slot.as_value(), payload)
         m.d.comb += [
-            pool.i.valid.eq(Mux(waits, late.valid, pipe.valid)),
-            pool.i.payload.eq(Mux(waits, late.slot.as_value(), slot.as_value())),
+            pool.i.valid.eq(Mux(waits, valid, pipe.valid)),
+            pool.i.payload.eq(Mux(waits, payload, slot.as_value())),
         ]

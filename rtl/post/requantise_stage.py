@@ -13,7 +13,7 @@ from tilewright.rtl.arithmetic.requantise import BYTE, MANTISSA_BITS, Requantise
 from tilewright.rtl.post.parameter_buffer import ParameterBuffer
 from tilewright.rtl.stream.stages import Pipeline
 
-__all__ = ["Arrived", "requantise_sums"]
+__all__ = ["Arrived", "Requantised", "byte_of", "requantise_sums"]
 
 
 _ONE = 1 << MANTISSA_BITS - 1
@@ -41,11 +41,21 @@ class Arrived:
     wide: Value = field(default_factory=_nothing)
 
 
+@dataclass(frozen=True, slots=True)
+class Requantised:
+    """Values, and that the next have come; of a machine with a curve their words, and that lower bytes leave."""
+
+    value: Value
+    comes: Value
+    words: Value
+    lower: Value
+
+
 def requantise_sums(m: Module, machine: Machine, response: PureInterface, parameters: ParameterBuffer,
-                    clamp: View, arrived: Arrived, bounds: View | Mapping[str, Value]) -> tuple[Value, Signal]:
+                    clamp: View, arrived: Arrived, bounds: View | Mapping[str, Value]) -> Requantised:
     """Requantise the first of the sums of ``response``, or of rows, to values within ``bounds``.
 
-    Returns the values, which stay, and when the next have come.
+    Returns the values, which stay.
     """
     value = Signal(ArrayLayout(signed(8), machine.post_lanes), reset_less=True)
     units: list[Requantise] = []
@@ -67,13 +77,25 @@ def requantise_sums(m: Module, machine: Machine, response: PureInterface, parame
             _by_shift(m, unit, parameters.data[lane], clamp, arrived)
         units.append(unit)
         with m.If(unit.o.valid):
-            m.d.sync += value[lane].eq(unit.o.payload.value if lower is None else _byte_of(
+            m.d.sync += value[lane].eq(unit.o.payload.value if lower is None else byte_of(
                 unit.o.payload.value, arrived.wide, lower))
     if machine.whole_sums:
         _choose_bytes(m, units, arrived)
     comes = Signal(name="comes")
     m.d.sync += comes.eq(units[0].o.valid)  # there is always a first
-    return Cat(value), comes
+    return Requantised(Cat(value), comes, *_words(m, machine, units, lower))
+
+
+def _words(m: Module, machine: Machine, units: list[Requantise], lower: Value | None) -> tuple[Value, Value]:
+    """Return whole words, and whether their lower bytes leave; nothing on a machine without a curve."""
+    if lower is None or not machine.bends_words:
+        return Const(0), Const(0)
+    words, lowers = Signal(ArrayLayout(16, len(units)), name="whole_words", reset_less=True), Signal(name="lowers")
+    m.d.sync += lowers.eq(lower)
+    for lane, unit in enumerate(units):
+        with m.If(unit.o.valid):
+            m.d.sync += words[lane].eq(unit.o.payload.value)
+    return Cat(words), lowers
 
 
 def _delayed(m: Module, valid: Value, lower: Value) -> Value:
@@ -84,7 +106,7 @@ def _delayed(m: Module, valid: Value, lower: Value) -> Value:
     return Value.cast(pipe.lower)
 
 
-def _byte_of(word: Value, wide: Value, lower: Value) -> Value:
+def byte_of(word: Value, wide: Value, lower: Value) -> Value:
     """Return the byte of a result that leaves: of ``wide`` words the upper one, or the ``lower`` one less 128."""
     return Mux(wide, Mux(lower, Cat(word[:7], ~word[7]), word[8:]), word[:8])
 

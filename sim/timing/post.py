@@ -6,6 +6,7 @@ from tilewright.sim.timing.command_work import PostWork, Windows, post_work, res
 from tilewright.sim.timing.event_queue import Event, Process
 from tilewright.sim.timing.latencies import (
     COMMAND_GAP,
+    CURVE_LATENCY,
     DRAIN_SEEN,
     POST_LATENCY,
     RESIDUAL_LATENCY,
@@ -87,7 +88,7 @@ class PostTiming:
         shared.leave_ports(None, None)
         latency = RESIDUAL_LATENCY + residual_interval(shared.machine) if residual else POST_LATENCY
         latency -= SUMS_SAVED[shared.machine.array]
-        self._drained = shared.now - 1 + latency + TABLE_LATENCY * table
+        self._drained = shared.now - 1 + latency + (CURVE_LATENCY if operands["wide"] else TABLE_LATENCY) * table
         shared.signal(self._drained, taken, "out_ready", "par_free")
         shared.end("post", self._drained, taken)
 

@@ -17,11 +17,11 @@ SMALL = Machine(name="words", array="winograd_inner", lanes=8, clusters=2, post_
 FORMS = ((True, True), (True, False), (False, True))
 
 
-def ran(machine, run, seed=1):
-    """Assert that layers of all kinds compute what the reference does."""
+def ran(machine, run, seed=1, curved=False):
+    """Assert that layers of all kinds, or ``curved`` ones, compute what the reference does."""
     rng = np.random.default_rng(seed)
-    layers = [word_layer(rng, index, wide_in=wide_in, wide_out=wide_out) for index in range(len(SHAPES))
-              for wide_in, wide_out in [FORMS[index % 3] if index > 3 else FORMS[0]]]
+    layers = [word_layer(rng, index, wide_in=wide_in, wide_out=wide_out, curved=curved) for index in range(len(SHAPES))
+              for wide_in, wide_out in [FORMS[index % 3] if index > 3 else FORMS[0]] if wide_out or not curved]
     network = word_network([*layers, *(word_sum(rng, index) for index in range(len(SUMS)))])
     inputs = {info.name: rng.integers(-128, 128, info.shape, dtype=np.int8) for info in network.inputs}
     compiled = compile_layers(network, machine, keep_tensors=True)
@@ -43,3 +43,18 @@ def test_every_array_computes_the_same(array):
 def test_rtl_under_stalls(array, tmp_path):
     timing = MemoryTiming(bytes_per_cycle=4, stall_percent=40, seed=3)
     ran(replace(SMALL, array=array), lambda compiled, inputs: execute_rtl(compiled, inputs, tmp_path, timing=timing)[0])
+
+
+CURVED = replace(SMALL, bus_bytes=8)
+
+
+@pytest.mark.parametrize("array", ARRAYS)
+def test_results_follow_their_curve_in_every_array(array):
+    ran(replace(CURVED, array=array), execute, curved=True)
+
+
+@pytest.mark.parametrize("bus", [8, pytest.param(16, marks=pytest.mark.slow)])
+def test_results_follow_their_curve_in_rtl_under_stalls(bus, tmp_path):
+    timing = MemoryTiming(bytes_per_cycle=bus, stall_percent=40, seed=4)
+    machine = replace(CURVED, bus_bytes=bus)
+    ran(machine, lambda compiled, inputs: execute_rtl(compiled, inputs, tmp_path, timing=timing)[0], curved=True)

@@ -9,6 +9,7 @@ from tests.support.random_layers import Shape, build_layer
 from tilewright.compiler.network.layer_uses import WordAddend, WordPlanes
 from tilewright.compiler.network.layers import Layer, Network, Requantisation, TensorInfo
 from tilewright.compiler.words.word_tensors import lower_name, plane_tensors, upper_name
+from tilewright.isa.words.word_curve import PIECES, curve_bytes
 
 SHAPES = (
     ("conv", 9, 10, 1, (Shape(7, 3, 1, 1, 1, 1), Shape(9, 3, 1, 1, 1, 1))),     # conv23
@@ -23,8 +24,11 @@ SHAPES = (
 """Kind, input and output channels, groups, and the axes of layers of every way to compute them."""
 
 
-def word_layer(rng: np.random.Generator, index: int, *, wide_in: bool, wide_out: bool) -> Layer:
-    """Return the layer of `SHAPES` of that number, with words of 16 bits as its input, its result, or both."""
+def word_layer(rng: np.random.Generator, index: int, *, wide_in: bool, wide_out: bool, curved: bool = False) -> Layer:
+    """Return the layer of `SHAPES` of that number, with words of 16 bits as its input, its result, or both.
+
+    Its result may be ``curved``: by pieces that have nothing to do with one another.
+    """
     kind, channels, outputs, groups, axes = SHAPES[index]
     made = build_layer(rng, kind, channels, outputs, groups, list(axes))
     weights = None if made.weights is None else np.clip(made.weights, -128, 127).astype(np.int8)
@@ -35,10 +39,17 @@ def word_layer(rng: np.random.Generator, index: int, *, wide_in: bool, wide_out:
     words = WordPlanes(lower_input=lower_name(x) if wide_in else "", lower_output=lower_name(y) if wide_out else "")
     return replace(
         made, name=f"layer {index}", input=upper_name(x) if wide_in else x, output=upper_name(y) if wide_out else y,
-        weights=weights, pool=None, residual=None, table=None, table_first=False, out_shape=made.conv_shape,
+        weights=weights, pool=None, residual=None, table=_curve(rng) if curved else None, table_first=False,
+        out_shape=made.conv_shape,
         words=words,
         pad_value=int(rng.integers(-3_000, 3_000)) if wide_in else made.pad_value,
         requantisation=replace(made.requantisation, scale=scale, zero_point=zero, low=bounds[0], high=bounds[1]))
+
+
+def _curve(rng: np.random.Generator) -> np.ndarray:
+    """Return a curve of random pieces, some of which leave 16 bits."""
+    value, slope, curvature = (rng.integers(-1 << bits, 1 << bits, PIECES) for bits in (21, 16, 13))
+    return curve_bytes(value, slope, curvature)
 
 
 SUMS = ((12, 9, 7, (-3, 120, 77), True, True), (8, 4, 8, (1, -1), True, False), (10, 3, 5, (5, 90, 127), False, True))

@@ -1,6 +1,8 @@
 # amaranth: UnusedElaboratable=no
 """When the post-processing unit takes its commands, and what it refuses; its results: tests/cocotb/test_post.py."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.streams import simulate
@@ -10,6 +12,7 @@ from tilewright.rtl.post.post import PostUnit
 from tilewright.rtl.stream.commands import Command, flag
 
 WIDTH = 12
+NANO = preset("nano")
 RUN = {"base": 0, "rows": 1, "winograd": 0, "parameter_base": 0, "channels": 1, "residual": 0, "pooled": 0}
 
 
@@ -28,9 +31,9 @@ def command(mnemonic, variant, *flags, **values):
 OUTPUT = command("act", "set_output", width=WIDTH, pixel_step=1, row_step=WIDTH)
 
 
-def taken(commands, *, sums=lambda cycle: True, out_free=lambda cycle: True):
-    """Offer ``commands`` to a nano unit; return it, the cycles in which each was taken, and the trace by output."""
-    dut = PostUnit(preset("nano"))
+def taken(commands, *, sums=lambda cycle: True, out_free=lambda cycle: True, machine=NANO):
+    """Offer ``commands`` to a unit; return it, the cycles in which each was taken, and the trace by output."""
+    dut = PostUnit(machine)
     cycles, trace = [], {"requests": [], "out_ready": [], "takes": [], "busy": []}
 
     async def drive(ctx):
@@ -111,6 +114,15 @@ def test_a_table_delays_the_signal_by_its_latency():
     dut, _, trace = taken([OUTPUT, command("act", "run", "signal_out_ready", **RUN | {"table": 1, "table_slot": 3})])
     assert trace["out_ready"] == [trace["requests"][-1] + dut.latency + dut.TABLE_LATENCY + 1]
     assert trace["busy"] == list(range(3, trace["out_ready"][0] + 1))
+
+
+def test_a_curve_delays_the_signal_of_words_by_its_latency():
+    curved = RUN | {"table": 1, "wide": 1}
+    dut, cycles, trace = taken(
+        [OUTPUT, command("act", "run", "signal_out_ready", **curved), command("act", "run", **curved | {"table": 0})],
+        machine=replace(preset("nano"), wide_words=True, bus_bytes=8))
+    ends = trace["requests"][2 * WIDTH - 1]
+    assert trace["out_ready"] == [ends + dut.latency + dut.CURVE_LATENCY + 1] == [cycles[2]]
 
 
 def test_refuses_sums_that_come_before_the_parameters():

@@ -47,6 +47,7 @@ def test_latencies_are_those_of_the_components():
         "POST_LATENCY": PostUnit.LATENCY + signal,
         "RESIDUAL_LATENCY": PostUnit.RESIDUAL_LATENCY + signal,
         "TABLE_LATENCY": PostUnit.TABLE_LATENCY,
+        "CURVE_LATENCY": PostUnit.CURVE_LATENCY,
         "ROW_LATENCY": RowUnit.latency_of(LANE),
         "ROW_GRANT": RowUnit.granted_of(LANE),
         "NORM_GRANT": RowSpread.CYCLES,
