@@ -7,7 +7,7 @@ HardSwish, whose corners lie between knots (docs/decisions/numbers.md).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from tilewright.compiler.kernels.refusal import refusal_of
 from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import CoreLayer, TensorInfo
+from tilewright.compiler.words.word_curves import bent, curve_of
 from tilewright.compiler.words.word_graph import WordGraph
-from tilewright.compiler.words.word_group import WordGroup
+from tilewright.compiler.words.word_group import WordGroup, WordOperand, WordResult
+from tilewright.compiler.words.word_sums import scaled_layer
 from tilewright.compiler.words.word_tensors import WORD_SHIFT, WORDS
 
 __all__ = ["function_at"]
@@ -29,8 +31,11 @@ _MOST_LAYERS = 64
 _REASON = "a function of words of 16 bits is a table of 65,536 values in main memory; with 8 bits, it is the datapath's"
 
 
-def function_at(graph: WordGraph, index: int) -> WordGroup | None:
-    """Return the group of the function of one tensor of words that ends with layer ``index``; None if there is none."""
+def function_at(graph: WordGraph, index: int, *, curves: bool) -> WordGroup | None:
+    """Return the group of the function of one tensor of words that ends with layer ``index``; None if there is none.
+
+    On a machine with ``curves`` it is a layer of the datapath, if one is near enough.
+    """
     layer = graph.core(index, "QuantizeLinear")
     if layer is None or graph.tensors[layer.output].dtype not in WORDS:
         return None
@@ -42,6 +47,12 @@ def function_at(graph: WordGraph, index: int) -> WordGroup | None:
     members, table = found.members(), f"{layer.output}:function"
     last = next((graph.layers[each] for each in reversed(members) if graph.core(each, "QuantizeLinear") is None), layer)
     exact = all(each.exact for each in found.layers())
+    x, y = (WordOperand(graph.tensors[name], np.float32(1), 0) for name in (source, layer.output))
+    curve = curve_of(values) if curves and x.info.shape == y.info.shape else None
+    if curve is not None:
+        line = scaled_layer(replace(layer, name=last.name, onnx_nodes=last.onnx_nodes), x, WordResult(graph, y, None))
+        assert not isinstance(line, str)
+        return WordGroup(members=members, sources=(source,), target=layer.output, layers=(bent(line, curve),))
     made = CoreLayer(name=last.name, onnx_nodes=last.onnx_nodes, op="WordLookUp", inputs=(source, table),
                      output=layer.output, attrs={}, reason=_REASON, exact=exact)
     return WordGroup(members=members, sources=(source,), target=layer.output, layers=(made,),

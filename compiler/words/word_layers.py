@@ -6,7 +6,7 @@ border quantises to words is quantised to planes there. Where the host core read
 its words one behind the other, and layers that copy bytes stand between.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -30,6 +30,8 @@ from tilewright.compiler.words.word_functions import function_at
 from tilewright.compiler.words.word_graph import VIEWS, WordGraph
 from tilewright.compiler.words.word_group import WordGroup
 from tilewright.compiler.words.word_groups import group_at
+from tilewright.compiler.words.word_joins import joined
+from tilewright.compiler.words.word_softmaxes import with_word_softmaxes
 from tilewright.compiler.words.word_tensors import WORDS, WordPart, lower_name, part_tensors, plane_tensors, upper_name
 from tilewright.isa.machine import Machine
 
@@ -47,26 +49,45 @@ def with_word_layers(network: Network, machine: Machine, options: Options) -> Ne
     if not any(info.dtype in WORDS for info in network.tensors.values()) or any(
             info.images > 1 for info in network.tensors.values()):
         return network
+    network = with_word_softmaxes(network)
     graph = WordGraph(network)
-    groups = _groups_of(graph)
+    groups = _groups_of(graph, curves=machine.bends_words)
     if not machine.wide_words:
         reasons = {group.members[0]: NO_WORDS for group in groups if group.layers}
         return replace(network, layers=tuple(replace(layer, reason=reasons[index]) if index in reasons and isinstance(
             layer, CoreLayer) else layer for index, layer in enumerate(network.layers)))
-    chosen = [group for group in groups if group.layers and _fits(group, network, machine, options)]
+    chosen = _joined_groups(graph, [group for group in groups if group.layers and _fits(
+        group, network, machine, options)], lambda group: _fits(group, network, machine, options))
     reasons = {group.members[0]: group.reason for group in groups if group.reason}
     return _Rewrite(graph, {group.members[-1]: group for group in chosen}, reasons).network()
 
 
-def _groups_of(graph: WordGraph) -> list[WordGroup]:
+def _groups_of(graph: WordGraph, *, curves: bool) -> list[WordGroup]:
     """Return the groups of a network; those of the datapath first, where there is a choice."""
-    found = [group_at(graph, index) for index in range(len(graph.layers))]
+    found, functions = [group_at(graph, index) for index in range(len(graph.layers))], set[int]()
     for index, group in enumerate(found):
         if group is None or not group.layers:
-            found[index] = function_at(graph, index) or group
+            if (made := function_at(graph, index, curves=curves)) is not None:
+                found[index] = made
+                functions.add(index)
     # A function may reach over results of other groups, which nothing else needs then.
-    within = {number for group in found if group is not None and group.constants for number in group.members[:-1]}
+    within = {number for index, group in enumerate(found) if group is not None and index in functions
+              for number in group.members[:-1]}
     return [group for group in found if group is not None and group.members[-1] not in within]
+
+
+def _joined_groups(graph: WordGraph, groups: list[WordGroup], fits: Callable[[WordGroup], bool]) -> list[WordGroup]:
+    """Return groups of which those that scale what others made for them alone stand for these, too."""
+    found: dict[str, WordGroup] = {}
+    for group in groups:
+        makers = [found[name] for name in group.sources if name in found]
+        made = joined(graph, makers, group) if makers else None
+        if made is not None and fits(made):
+            for each in makers:
+                if set(each.members) <= set(made.members):
+                    del found[each.target]
+        found[group.target] = made if made is not None and fits(made) else group
+    return list(found.values())
 
 
 def _fits(group: WordGroup, network: Network, machine: Machine, options: Options) -> bool:
@@ -137,6 +158,8 @@ class _Rewrite:
     reasons: Mapping[int, str]
     tensors: dict[str, TensorInfo] = field(init=False)
     aliases: dict[str, str] = field(default_factory=dict)
+    split: set[str] = field(default_factory=set)
+    """Words of the host core that are made planes for the model's border."""
 
     def __post_init__(self) -> None:
         self.tensors = dict(self.graph.tensors)
@@ -197,6 +220,7 @@ class _Rewrite:
     def _split_behind(self, names: tuple[str, ...], planar: set[str]) -> Iterator[AnyLayer]:
         """Yield what makes planes of words that the host core has written, if a layer of the datapath reads them."""
         wanted = {self.aliases.get(name, name) for group in self.groups.values() for name in group.sources}
+        wanted |= self.split
         for name in names:
             if name in wanted - planar and self.tensors[name].dtype in WORDS:
                 yield from self._copied(name, back=True)
@@ -276,11 +300,13 @@ class _Rewrite:
             index = graph.made_by(info.name)
             layer = None if index is None else graph.core(index, "DequantizeLinear")
             kind = None if layer is None else graph.quantisation(layer)
-            if layer is None or index is None or kind is None or layer.inputs[0] not in made \
-                    or graph.tensors[layer.inputs[0]].dtype not in WORDS:
+            words = None if layer is None else graph.tensors.get(layer.inputs[0])
+            if words is None or index is None or kind is None or words.dtype not in WORDS \
+                    or graph.made_by(words.name) is None:
                 found.append(info)
                 continue
-            words = graph.tensors[layer.inputs[0]]
+            if words.name not in made:
+                self.split.add(words.name)
             planes = plane_tensors(replace(
                 words, name=planes_name(words.name), scale=kind[0], zero_point=kind[1],
                 unsigned=words.dtype == "uint16", onnx_name=info.onnx_name, onnx_dtype=info.onnx_dtype,
