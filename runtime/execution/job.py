@@ -175,7 +175,7 @@ def _check_border(tensor: TensorInfo) -> None:
         raise ArtefactError(f"Manifest tensor {tensor.name!r} must have name, type ({', '.join(BORDER_TYPES)}) and "
                             f"shape of an input or output of the model, not {tensor.onnx_name!r}, "
                             f"{tensor.onnx_dtype!r} and {tensor.onnx_shape!r}")
-    if math.prod(tensor.onnx_shape) != math.prod(tensor.shape):
+    if (1 + tensor.words) * math.prod(tensor.onnx_shape) != math.prod(tensor.shape):    # Words are two planes of bytes.
         raise ArtefactError(f"Manifest tensor {tensor.name!r} must have as many elements in the model as in memory, "
                             f"not shapes {tensor.onnx_shape!r} and {tensor.shape!r}")
     if tensor.channels is not None:
