@@ -13,12 +13,15 @@ from tilewright.isa.limits import WEIGHT_BUS_WORDS
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 
 __all__ = [
-    "REGIONS", "TOKEN_WORDS", "Stretch", "WeightBlock", "WeightBlocks", "block_sizes", "block_words",
+    "MOST_DECODED", "REGIONS", "TOKEN_WORDS", "Stretch", "WeightBlock", "WeightBlocks", "block_sizes", "block_words",
     "blocked_row_step", "can_stay", "gains_start", "held_bytes", "input_bytes", "input_plane", "linear_row_step",
     "output_plane", "pair_words", "parameter_channels", "parameter_unit", "part_bytes", "resident_parameters",
     "resident_words", "result_bytes", "ring_space", "slots_of", "table_bytes", "tiles_held", "tiles_of", "usable_words",
     "weight_words",
 ]
+
+MOST_DECODED = 4096
+"""Bytes of weights that are coded as one block: a load of it is not cut, so that it fits between others."""
 
 TOKEN_WORDS = 8
 """Words per cluster of a load whose only purpose is its signal: that the loads before it are complete."""

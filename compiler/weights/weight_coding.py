@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.compiler.plan.footprint import MOST_DECODED
 from tilewright.isa.coded.weight_code import (
     CHOICES,
     GROUP,
@@ -22,9 +23,6 @@ from tilewright.isa.machine import Machine
 __all__ = ["CodedBlock", "coded_blocks", "encode_weights"]
 
 _Int = NDArray[np.int64]
-
-_MOST_DECODED = 4096
-"""Bytes of weights that are coded as one block: a load of it is not cut, so that it fits between others."""
 
 _BLOCK_CYCLES = 4
 """Beyond those of decoding that a block takes: a command more of the front, and the beginning."""
@@ -48,7 +46,7 @@ def coded_blocks(data: bytes, machine: Machine) -> tuple[CodedBlock, ...]:
     if not machine.coded_weights or len(data) % code.step_bytes:
         return ()
     steps = len(data) // code.step_bytes
-    each = -(-steps // -(-len(data) // _MOST_DECODED)) * code.step_bytes
+    each = -(-steps // -(-len(data) // MOST_DECODED)) * code.step_bytes
     found = []
     for first in range(0, len(data), each):
         part = data[first:first + each]

@@ -175,6 +175,12 @@ def test_a_kernel_as_large_as_the_image_is_one_run():
     assert (how.kernel_y, how.kernel_x, how.runs) == (1, 1, 32)
 
 
+def test_coded_weights_of_a_dense_layer_are_fewer_blocks():
+    layer = conv(128, 128, 1, 1)
+    raw, coded = (plan_layer(layer, replace(preset("base"), coded_weights=each)) for each in (False, True))
+    assert 1 < len(coded.blocks) < len(raw.blocks)
+
+
 def test_a_kernel_too_large_for_the_weight_memory_is_split():
     plan = plan_layer(conv(512, 8, 7, 7), BASE)
     assert len(plan.blocks) > 2
