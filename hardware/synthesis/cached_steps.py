@@ -53,10 +53,10 @@ class HopelessError(SynthesisError):
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A program: its name for people, its path, and its version."""
+    """A program: its name for people, what starts it, and its version."""
 
     name: str
-    path: str
+    command: tuple[str, ...]
     version: str
 
     @property
@@ -131,7 +131,7 @@ def finished(step: ToolStep) -> bool:
 
 
 @cache
-def tool(name: str, path: str, flag: str) -> Tool:
+def tool(name: str, command: tuple[str, ...], flag: str) -> Tool:
     """Return a program and the version that it prints with ``flag``.
 
     Raises
@@ -139,12 +139,12 @@ def tool(name: str, path: str, flag: str) -> Tool:
     SynthesisError
         If it does not start.
     """
-    done = subprocess.run([path, flag], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, flag], capture_output=True, text=True, check=False)
     said = (done.stdout.strip() or done.stderr.strip()).splitlines()
     if done.returncode != 0 or not said:
-        raise SynthesisError(f"Tool {name} ({path}) must tell its version with {flag}, but ended with status "
+        raise SynthesisError(f"Tool {name} ({command[-1]}) must tell its version with {flag}, but ended with status "
                              f"{done.returncode}")
-    return Tool(name, path, said[0])
+    return Tool(name, command, said[0])
 
 
 def _run(step: ToolStep, folder: Path, show: Show) -> None:
@@ -181,8 +181,8 @@ def _processor_seconds() -> float:
 def _watch(step: ToolStep, folder: Path, detail: _Detail) -> int:
     """Run a tool, telling what its log says it is doing; whatever ends this process's wait ends the tool too."""
     with (folder / LOG).open("wb") as log:
-        running = subprocess.Popen([step.tool.path, *step.arguments], cwd=folder, stdout=log, stderr=subprocess.STDOUT,
-                                   stdin=subprocess.DEVNULL)
+        running = subprocess.Popen([*step.tool.command, *step.arguments], cwd=folder, stdout=log,
+                                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         try:
             told, size = "", 0
             while True:

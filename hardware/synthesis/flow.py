@@ -12,7 +12,7 @@ from tilewright.hardware.synthesis.place import nextpnr
 from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, SynthesisRequest
 from tilewright.hardware.synthesis.targets import target_named
 from tilewright.tools.debian import debian_data
-from tilewright.tools.toolchain import ToolMissingError, yosys_executable
+from tilewright.tools.toolchain import ToolMissingError, yosys_command
 
 __all__ = ["require_tools", "synthesise"]
 
@@ -28,7 +28,7 @@ def require_tools(target: str, *, place: bool, layout: bool = False) -> None:
         If there is no such target.
     """
     chosen = target_named(target)
-    yosys_executable()
+    yosys_command()
     if not isinstance(chosen, Fpga):
         _library_of(chosen.name)
         if layout:
@@ -50,7 +50,7 @@ def synthesise(request: SynthesisRequest, target: str, show: Show) -> SynthesisR
         If there is no such target.
     """
     chosen = target_named(target)
-    yosys = tool("Yosys", yosys_executable(), "-V")
+    yosys = tool("Yosys", yosys_command(), "-V")
     if isinstance(chosen, Fpga):
         return synthesise_fpga(request, chosen, yosys, show)
     return synthesise_cells(request, chosen, _library_of(chosen.name), yosys, show)

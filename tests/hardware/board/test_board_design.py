@@ -59,7 +59,7 @@ def test_a_board_is_what_its_record_says(name):
 
 @pytest.mark.parametrize(("name", "oscillator", "clock"), [("ulx3s", "25", "25"), ("orangecrab", "48", "24")])
 def test_oscillator_and_divided_clock_are_goals_of_the_router(name, oscillator, clock, monkeypatch):
-    monkeypatch.setattr(bitstream, "nextpnr", lambda: Tool("nextpnr-ecp5", "nextpnr-ecp5", "0"))
+    monkeypatch.setattr(bitstream, "nextpnr", lambda: Tool("nextpnr-ecp5", ("nextpnr-ecp5",), "0"))
     step = bitstream._place_and_route(Path("netlist.json"), design_for(BOARDS[name], preset("nano"), 4, 4), 1)
     assert f'FREQUENCY PORT "oscillator" {oscillator} MHZ;' in step.inputs["board.lpf"]
     assert step.arguments[step.arguments.index("--freq") + 1] == clock
@@ -161,7 +161,7 @@ def test_the_next_seed_is_tried_and_kept(monkeypatch, tmp_path):
             raise HopelessError(f"seed {tried[-1]}")
         return tried[-1]
 
-    monkeypatch.setattr(bitstream, "nextpnr", lambda: Tool("nextpnr-ecp5", "nextpnr-ecp5", "0"))
+    monkeypatch.setattr(bitstream, "nextpnr", lambda: Tool("nextpnr-ecp5", ("nextpnr-ecp5",), "0"))
     monkeypatch.setattr(bitstream, "finish", finish)
     monkeypatch.setattr(bitstream, "finished", lambda step: False)
     design = design_for(BOARDS["ulx3s"], preset("nano"), 1 << 14, 1 << 14)

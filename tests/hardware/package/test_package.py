@@ -22,7 +22,7 @@ from tilewright.isa.encoding import INSTRUCTIONS
 from tilewright.isa.machine import UNITS, preset
 from tilewright.rtl.port.window_check import MemoryWindow
 from tilewright.tools.debian import debian_data, debian_tool
-from tilewright.tools.toolchain import verilator_environment, yosys_executable
+from tilewright.tools.toolchain import verilator_environment, yosys_command
 
 NANO = preset("nano")
 
@@ -292,7 +292,7 @@ def mapped(package: Package, synthesis: str) -> dict[str, int]:
     """Return how many cells of each kind Yosys makes of the package."""
     # Through standard input: Yosys as WebAssembly does not see files under /tmp.
     script = f"read_verilog <<text\n{package.text}\ntext\n{synthesis.format(TOP)}\nstat\n"
-    done = subprocess.run([yosys_executable(), "-"], input=script, capture_output=True, text=True, check=False)
+    done = subprocess.run([*yosys_command(), "-"], input=script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     report = done.stdout[done.stdout.rindex("=== design hierarchy"):]
     return {kind: int(count) for count, kind in re.findall(r"^\s+(\d+)\s+([A-Z]\w+)$", report, re.MULTILINE)}

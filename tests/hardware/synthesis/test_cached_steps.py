@@ -29,7 +29,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def step(code, inputs=None, outputs=("out",)):
-    return ToolStep("Counting", Tool("Python", sys.executable, "3"), ("-c", code), inputs or {}, outputs)
+    return ToolStep("Counting", Tool("Python", (sys.executable,), "3"), ("-c", code), inputs or {}, outputs)
 
 
 COUNT = "import pathlib; open('out', 'w').write(open('in').read()); pathlib.Path(r'{runs}').open('a').write('x')"
@@ -67,7 +67,7 @@ def quiet(title):
 
 end_in_order_when_terminated()
 code = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w')); time.sleep(600)"
-finish(ToolStep("Waiting", Tool("Python", sys.executable, "3"), ("-c", code, sys.argv[1]), {}, ("out",)), quiet)
+finish(ToolStep("Waiting", Tool("Python", (sys.executable,), "3"), ("-c", code, sys.argv[1]), {}, ("out",)), quiet)
 """
 
 
@@ -144,7 +144,7 @@ import sys
 def quiet(title):
     yield lambda detail: None
 code = "import time; time.sleep(0.5); open('out', 'w').write('a'); open(r'{runs}', 'a').write('x')"
-finish(ToolStep("Counting", Tool("Python", sys.executable, "3"), ("-c", code), {{}}, ("out",)), quiet)
+finish(ToolStep("Counting", Tool("Python", (sys.executable,), "3"), ("-c", code), {{}}, ("out",)), quiet)
 """
     both = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(2)]
     assert [each.wait(60) for each in both] == [0, 0]

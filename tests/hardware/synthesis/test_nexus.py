@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from tilewright.hardware.synthesis.families.lattice import DEVICES
-from tilewright.tools.toolchain import yosys_executable
+from tilewright.tools.toolchain import yosys_command
 
 NEXUS = next(device for device in DEVICES if device.name == "nexus-40")
 GOLD = """
@@ -46,7 +46,7 @@ def folder(tmp_path_factory):
 
 def run(folder, script):
     (folder / "script.ys").write_text(script)
-    done = subprocess.run([yosys_executable(), "-q", "script.ys"], cwd=folder, capture_output=True, text=True,
+    done = subprocess.run([*yosys_command(), "-q", "script.ys"], cwd=folder, capture_output=True, text=True,
                           check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

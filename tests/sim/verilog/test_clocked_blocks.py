@@ -8,7 +8,7 @@ from tilewright.rtl.arithmetic.requantise import Requantise
 from tilewright.rtl.port.semaphores import Semaphores
 from tilewright.sim.verilog.clocked_blocks import with_clocked_blocks
 from tilewright.sim.verilog.elaborate import verilog
-from tilewright.tools.toolchain import yosys_executable
+from tilewright.tools.toolchain import yosys_command
 
 REGISTER = """\
 module top(clk, enable, a, q);
@@ -74,6 +74,6 @@ def is_proven_equal(text: str, other: str) -> bool:
         f"rename design {name}\ndesign -stash {name}\n" for each, name in ((text, "gold"), (other, "gate")))
     script += ("design -copy-from gold gold\ndesign -copy-from gate gate\nequiv_make gold gate both\n"
                "hierarchy -top both\nequiv_simple -seq 1\nequiv_status -assert\n")
-    done = subprocess.run([yosys_executable(), "-q", "-"], input=script, capture_output=True, text=True, check=False)
+    done = subprocess.run([*yosys_command(), "-q", "-"], input=script, capture_output=True, text=True, check=False)
     assert "unproven" in done.stderr or done.returncode == 0, done.stderr
     return done.returncode == 0

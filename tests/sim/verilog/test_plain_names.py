@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.sim.verilog.elaborate import verilog
 from tilewright.sim.verilog.plain_names import KEYWORDS, plain_names
-from tilewright.tools.toolchain import yosys_executable
+from tilewright.tools.toolchain import yosys_command
 
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -78,7 +78,7 @@ def is_proven_equal(text, other):
         "miter -equiv -make_assert -flatten gold gate miter\nhierarchy -top miter\n",
         "sat -verify -prove-asserts -seq 3 -set-init-zero -tempinduct miter\n",
     ])
-    done = subprocess.run([yosys_executable(), "-q", "-"], input=script, capture_output=True, text=True, check=False)
+    done = subprocess.run([*yosys_command(), "-q", "-"], input=script, capture_output=True, text=True, check=False)
     assert done.returncode == 0 or "proof did fail" in done.stderr, done.stderr
     return done.returncode == 0
 
