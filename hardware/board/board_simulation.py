@@ -15,6 +15,7 @@ from tilewright.errors import SimulationError
 from tilewright.hardware.board.board_design import INCLUDES, TOP, BoardDesign, board_sources, sources
 from tilewright.hardware.board.boards import Board
 from tilewright.sim.verilator.build import COMPILER_FLAGS, FLAGS, BuildError
+from tilewright.sim.verilator.runtime_library import flags_of_compiled_library, library_compiled_meanwhile
 from tilewright.sim.verilog.core_sources import VERILATOR_HINTS, system_sources
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.tools.toolchain import cache_folder, verilator_environment
@@ -126,7 +127,11 @@ def build_board_simulator(design: BoardDesign) -> Path:
 
 
 def _build(design: BoardDesign, folder: Path) -> None:
-    command = ["verilator", *FLAGS, "--top-module", TOP, "-Mdir", str(folder / "model"), "-o", "simulator",
+    model = folder / "model"
+    with library_compiled_meanwhile(model, COMPILER_FLAGS):
+        pass
+    command = ["verilator", *FLAGS, *flags_of_compiled_library(model), "--top-module", TOP, "-Mdir", str(model),
+               "-o", "simulator",
                *(f"-G{name}={value}" for name, value in design.parameters.items()),
                "-CFLAGS", COMPILER_FLAGS, f"+incdir+{INCLUDES}", str(VERILATOR_HINTS),
                *map(str, sources()), str(folder / "coprocessor.v"), str(_HARNESS)]

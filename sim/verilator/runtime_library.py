@@ -1,12 +1,16 @@
-"""Verilator's library, compiled on another processor while the gateware is elaborated."""
+"""Verilator's library, compiled once for all models, on another processor while the gateware is elaborated."""
 
+import hashlib
+import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
-from tilewright.tools.toolchain import verilator_environment
+from tilewright.tools.files import write_file
+from tilewright.tools.toolchain import cache_folder, verilator_environment
 
 __all__ = ["flags_of_compiled_library", "library_compiled_meanwhile"]
 
@@ -33,9 +37,10 @@ include $(VERILATOR_ROOT)/include/verilated.mk
 
 @contextmanager
 def library_compiled_meanwhile(model: Path, flags: str, objects: Sequence[str] = _OBJECTS) -> Iterator[None]:
-    """Compile the library's ``objects`` into the new folder ``model`` with ``flags`` while the body runs.
+    """Put the library's ``objects``, compiled with ``flags``, into the new folder ``model`` while the body runs.
 
-    What does not compile is missing afterwards: the model's own makefile compiles it again, and says why it cannot.
+    The objects are kept in the cache, so that only the first model compiles them. What does not compile is missing
+    afterwards: the model's own makefile compiles it again, and says why it cannot.
 
     Raises
     ------
@@ -47,14 +52,37 @@ def library_compiled_meanwhile(model: Path, flags: str, objects: Sequence[str] =
     makefile = model / "Vlibrary.mk"  # by the prefix: the objects depend on it
     verilator = shutil.which("verilator", path=environment["PATH"])
     assert verilator is not None
-    makefile.write_text(_MAKEFILE.format(root=Path(verilator).parents[1], flags=flags, objects=" ".join(objects)))
-    command = ["make", "-C", str(model), "-f", makefile.name, *(f"{name}.o" for name in objects)]
+    text = _MAKEFILE.format(root=Path(verilator).parents[1], flags=flags, objects=" ".join(objects))
+    makefile.write_text(text)
+    names = [f"{name}.o" for name in objects]
+    kept = cache_folder() / "library" / _key(text, environment)
+    if all((kept / name).exists() for name in names):
+        for name in names:
+            shutil.copyfile(kept / name, model / name)  # younger than the makefile, on which they depend
+        yield
+        return
+    command = ["make", "-C", str(model), "-f", makefile.name, *names]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as compiling:
         try:
             yield
         except BaseException:
             compiling.terminate()
             raise
+    if compiling.returncode == 0:
+        kept.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            write_file(kept / name, (model / name).read_bytes())
+
+
+def _key(makefile: str, environment: Mapping[str, str]) -> str:
+    """Return a hash of what the objects are made from: Verilator, rules, flags and the compiler."""
+    compilers = [os.path.realpath(found) for name in ("c++", "g++", environment.get("CXX", ""))
+                 if (found := shutil.which(name, path=environment["PATH"]))]
+    variables = {name: value for name, value in environment.items()
+                 if name in ("MAKEFLAGS", "CXX", "CXXFLAGS", "CPPFLAGS", "CPATH", "CPLUS_INCLUDE_PATH")}
+    made_from = (version("verilator"), makefile, sorted(variables.items()),
+                 [(path, os.stat(path).st_mtime_ns) for path in compilers])
+    return hashlib.sha256(repr(made_from).encode()).hexdigest()
 
 
 def flags_of_compiled_library(model: Path) -> tuple[str, ...]:

@@ -141,7 +141,7 @@ def _build(text: str, toplevel: str, *, waves: bool) -> Path:
 def _compile(folder: Path, toplevel: str, *, waves: bool) -> None:
     log = folder / "build.log"
     with pytest.MonkeyPatch.context() as patch:
-        if not waves and (library := _library()):
+        if not waves and (library := _library(folder)):
             # The runner calls make without arguments of ours. The model's makefile then compiles no object of the
             # library, and links these.
             patch.setenv("MAKEFLAGS", f"{os.environ['MAKEFLAGS']} VM_GLOBAL_FAST=")
@@ -158,21 +158,15 @@ def _compile(folder: Path, toplevel: str, *, waves: bool) -> None:
             )
         except RuntimeError as error:
             raise BenchFailedError(f"Verilator could not build {toplevel}.\n{_tail(log)}") from error
+    shutil.rmtree(folder / "library", ignore_errors=True)
 
 
-def _library() -> list[Path]:
+def _library(folder: Path) -> list[Path]:
     """Return Verilator's own objects, compiled once for all models; none if they do not compile."""
-    home = cache_folder() / "bench"
-    built = home / f"library-{version('verilator')}"
-    draft = home / f"{built.name}.draft"
-    with open(home / f"{built.name}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not built.exists():
-            shutil.rmtree(draft, ignore_errors=True)
-            with library_compiled_meanwhile(draft, "", LIBRARY):
-                pass
-            draft.rename(built)
-    found = [built / f"{name}.o" for name in LIBRARY]
+    made = folder / "library"
+    with library_compiled_meanwhile(made, "", LIBRARY):
+        pass
+    found = [made / f"{name}.o" for name in LIBRARY]
     return found if all(path.exists() for path in found) else []
 
 

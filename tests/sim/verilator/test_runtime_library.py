@@ -1,5 +1,7 @@
 """Verilator's library, compiled while something else is done, and taken as it is by the model's makefile."""
 
+import subprocess
+
 import pytest
 
 from tilewright.isa.machine import preset
@@ -15,13 +17,27 @@ def test_objects_are_there_after_the_body(tmp_path):
         "-MAKEFLAGS", "-o verilated.o", "-MAKEFLAGS", "-o verilated_threads.o")
 
 
+def test_the_next_model_takes_the_objects_of_the_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
+    with library_compiled_meanwhile(tmp_path / "first", COMPILER_FLAGS, ["verilated_threads"]):
+        pass
+    monkeypatch.setattr(subprocess, "Popen", None)
+    with library_compiled_meanwhile(tmp_path / "second", COMPILER_FLAGS, ["verilated_threads"]):
+        pass
+    first, second = (tmp_path / name / "verilated_threads.o" for name in ("first", "second"))
+    assert first.read_bytes() == second.read_bytes()
+    with pytest.raises(TypeError), library_compiled_meanwhile(tmp_path / "other", "-DOTHER", ["verilated_threads"]):
+        pass
+
+
 def test_what_does_not_compile_is_left_to_the_model(tmp_path):
     with library_compiled_meanwhile(tmp_path / "model", "-std=c++1"):
         pass
     assert flags_of_compiled_library(tmp_path / "model") == ()
 
 
-def test_a_body_that_fails_ends_the_compilation(tmp_path):
+def test_a_body_that_fails_ends_the_compilation(tmp_path, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
     with pytest.raises(KeyError), library_compiled_meanwhile(tmp_path / "model", COMPILER_FLAGS):
         raise KeyError
     assert flags_of_compiled_library(tmp_path / "model") == ()
