@@ -18,7 +18,7 @@ from tilewright.compiler.tflite.mark import EngineName
 from tilewright.compiler.tflite.numbers import kernel_numbers
 from tilewright.compiler.tflite.numbers.litert_numbers import sum_of_levels
 
-__all__ = ["Addends", "fitted_addends"]
+__all__ = ["Addends", "fitted_addends", "moved_scale"]
 
 _REACH = 12
 """So many float32 values to each side are tried."""
@@ -46,7 +46,8 @@ def fitted_addends(a: LevelNumbers, b: LevelNumbers, y: LevelNumbers, engine: En
     wanted = np.clip(sums, -128, 127)
     best, fewest = (a, b), (wanted.size + 1, 0)
     for steps in _near():
-        near = tuple(replace(each, scale=_moved(each.scale, step)) for each, step in zip((a, b), steps, strict=True))
+        near = tuple(replace(each, scale=moved_scale(each.scale, step))
+                     for each, step in zip((a, b), steps, strict=True))
         try:
             wrong = (int(np.count_nonzero(_table(near[0], near[1], y) != wanted)),
                      int(np.count_nonzero(_table(near[1], near[0], y) != wanted.T)))
@@ -72,6 +73,6 @@ def _near() -> Iterator[tuple[int, int]]:
     yield from sorted(((i, j) for i in reach for j in reach), key=lambda pair: (abs(pair[0]) + abs(pair[1]), pair))
 
 
-def _moved(scale: np.float32, steps: int) -> np.float32:
+def moved_scale(scale: np.float32, steps: int) -> np.float32:
     """Return the float32 so many values above a positive one."""
     return np.float32((np.array([scale], np.float32).view(np.int32) + np.int32(steps)).view(np.float32)[0])

@@ -24,14 +24,12 @@ _FARTHEST = (1 << SHIFT_BITS) - 1
 _ONE = np.float32(1)
 
 
-def multipliers_of(x: TfliteTensor, weights: TfliteTensor, y: TfliteTensor, *, dense: bool) -> np.ndarray:
+def multipliers_of(x: TfliteTensor, weights: TfliteTensor, y: TfliteTensor) -> np.ndarray:
     """Return what sums are multiplied by, float64 by channel, or one for all.
 
-    Source: ``PopulateConvolutionQuantizationParams`` and ``GetQuantizedConvolutionMultipler`` in TensorFlow Lite's
-    ``kernels/kernel_util.cc``: a dense layer of one scale multiplies the scales of its inputs in float32.
+    Source: ``PopulateConvolutionQuantizationParams`` in TensorFlow Lite's ``kernels/kernel_util.cc``. Dense layers of
+    one scale are multiplied in float64, too, as levels of both engines next to a half show.
     """
-    if dense and weights.scales.size == 1:
-        return np.asarray((x.scale * weights.scales).astype(np.float32).astype(np.float64) / np.float64(y.scale))
     return np.float64(x.scale) * weights.scales.astype(np.float64) / np.float64(y.scale)
 
 

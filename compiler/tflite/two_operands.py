@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.compiler.tflite.adder import fitted_addends
+from tilewright.compiler.tflite.adder import fitted_addends, moved_scale
 from tilewright.compiler.tflite.bounds import put_result
 from tilewright.compiler.tflite.element_moves import in_file_layout
 from tilewright.compiler.tflite.graph_builder import FIRST, GraphBuilder, LevelNumbers, channels_first
@@ -16,7 +16,8 @@ from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
 
 __all__ = ["add", "divide", "maximum", "minimum", "multiply", "square", "squared_difference", "subtract"]
 
-_ALL = 65536
+_ALL, _REACH = 65536, 64
+"""Pairs of levels, and so many float32 values to each side of a scale that are tried."""
 
 
 def add(builder: GraphBuilder, operator: TfliteOperator) -> None:
@@ -32,24 +33,46 @@ def subtract(builder: GraphBuilder, operator: TfliteOperator) -> None:
 def multiply(builder: GraphBuilder, operator: TfliteOperator) -> None:
     """Add a MUL, whose products LiteRT scales in float32 as ONNX Runtime does.
 
-    ONNX Runtime adds the zero point before it rounds halves to even, and LiteRT behind: where scales are powers of two,
-    halves exist, and an odd zero point then turns some to the other side.
+    ONNX Runtime adds the zero point before it rounds halves to even, and LiteRT behind (:func:`_put_product`).
     """
     def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         (x, z), y = _operands(builder, operator), builder.tensor(operator.outputs[0])
         return _product_levels(builder, (x, z, y), (a - x.zero) * (b - z.zero)) + y.zero
 
-    x, z = _operands(builder, operator)
-    y = builder.tensor(operator.outputs[0])
-    if (_put_channel_product if builder.engine == "litert" else _put_long_product)(builder, operator):
+    if (_put_channel_product if builder.engine == "litert" else _put_long_product)(builder, operator) \
+            or (builder.engine == "litert" and _put_product(builder, operator)):
         return
-    if all(each.is_levels and each.dtype == "int8" for each in (x, z, y)) and x.data is z.data is None and y.zero % 2:
-        pairs = ((LEVELS[:, None] - x.zero) * (LEVELS[None] - z.zero)).astype(np.int64)
-        scaled = pairs.astype(np.float32) * np.float32(np.float32(x.scale * z.scale) / y.scale)
-        made, wanted = np.rint(scaled + np.float32(y.zero)), _product_levels(builder, (x, z, y), pairs) + y.zero
-        if wrong := int(np.count_nonzero(np.clip(made, -128, 127) != np.clip(wanted, -128, 127))):
-            builder.near(operator, f"{wrong:,} of {_ALL:,} pairs of its operands are near a half of a level")
     _put(builder, operator, "Mul", product)
+
+
+def _put_product(builder: GraphBuilder, operator: TfliteOperator) -> bool:
+    """Write a product of two computed tensors; tell whether it is one.
+
+    What float32 loses of a product to a large zero point makes halves of what is next to one. A scale that is a few
+    float32 values beside makes up for it, tried for all pairs. Where halves exist, as of scales that are powers of two,
+    an odd zero point turns some to the other side, and no scale brings all back.
+    """
+    (x, z), y = _operands(builder, operator), builder.tensor(operator.outputs[0])
+    if any(not each.is_levels or each.dtype != "int8" for each in (x, z, y)) or x.data is not None \
+            or z.data is not None:
+        return False
+    pairs, counts = np.unique((LEVELS[:, None] - x.zero) * (LEVELS[None] - z.zero).astype(np.int64), return_counts=True)
+    wanted = np.clip(_product_levels(builder, (x, z, y), pairs) + y.zero, -128, 127)
+    best, fewest = x.scale, _ALL + 1
+    for step in sorted(range(-_REACH, _REACH + 1), key=abs):
+        near = moved_scale(x.scale, step)
+        scaled = pairs.astype(np.float32) * np.float32(np.float32(near * z.scale) / y.scale)
+        wrong = int(counts[np.clip(np.rint(scaled + np.float32(y.zero)), -128, 127) != wanted].sum())
+        if wrong < fewest:
+            best, fewest = near, wrong
+        if not wrong:
+            break
+    if fewest:
+        builder.near(operator, f"{fewest:,} of {_ALL:,} pairs of its operands are near a half of a level")
+    names = [builder.dequantised(_aligned(builder, index, len(y.shape)), LevelNumbers(scale, each.zero, each.dtype))
+             for index, each, scale in zip(operator.inputs, (x, z), (best, z.scale), strict=True)]
+    put_result(builder, operator, builder.node("Mul", names, like=y.name))
+    return True
 
 
 def _put_long_product(builder: GraphBuilder, operator: TfliteOperator) -> bool:

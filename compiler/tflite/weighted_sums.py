@@ -172,7 +172,7 @@ def _long_product(builder: GraphBuilder, operator: TfliteOperator, weights: np.n
         builder.near(operator, "its levels are of several types, or its weights have several zero points")
         return None
     made = LongProduct(x, weights.astype(np.int16) - int(given.zeros[0]), values,
-                       multipliers_of(x, given, y, dense=dense), twice=not dense or builder.engine == "tflm")
+                       multipliers_of(x, given, y), twice=not dense or builder.engine == "tflm")
     if made.hindrance:
         builder.near(operator, made.hindrance)
     return None if made.hindrance else made

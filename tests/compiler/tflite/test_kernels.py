@@ -204,3 +204,16 @@ def test_sums_of_the_kernels_are_next_to_the_real_ones():
     assert np.abs(kernel_numbers.sum_of_levels(scales, zeros) - real).max() < 0.502
     real = ((levels[:, None] - 3) * 0.05 - (levels[None] + 5) * 0.02) / 0.07 + 10
     assert np.abs(kernel_numbers.sum_of_levels(scales, zeros, -1) - real).max() < 0.502
+
+
+@pytest.mark.parametrize(("scale", "own", "level"), [(0.09, 3.0228099822998047, 60), (0.31, 10.411900520324707, 61)])
+def test_a_dense_layer_multiplies_its_scales_in_float64(scale, own, level):
+    """LiteRT's reference kernels 2.3 give these levels, next to a half; a product in float32 gives the other."""
+    file = TfliteFile()
+    x, weights = file.tensor((1, 16), scale, 0), file.constant(np.full((1, 16), 127, np.int8), np.float32(0.01))
+    y = file.tensor((1, 1), own, 0)
+    file.operator("FULLY_CONNECTED", [x, weights, -1], [y])
+    network = compile_network(read_model(file.content([x], [y]), "litert-reference").SerializeToString())
+    (given,), (info,) = network.inputs, network.outputs
+    computed = run_network(network, {given.name: quantise_input(given, np.full((1, 16), 100, np.int8))})
+    assert dequantise_output(info, computed[info.name]).tolist() == [[level]]

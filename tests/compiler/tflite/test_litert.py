@@ -5,13 +5,16 @@ import pytest
 
 from tests.support.litert_results import committed_results, feeds, fingerprint, fingerprints
 from tests.support.tflite_cases import CASES, content_of
+from tests.support.tflite_files import TfliteFile
 from tilewright.compiler.network.memory_map import root_of
 from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.onnx.reader import read_model
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.tflite.flat_file import read_file
 from tilewright.models import FOLDER, PUBLISHED
 from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
 from tilewright.runtime.oracle.inputs import node_arg
+from tilewright.runtime.oracle.onnx_runtime import session
 from tilewright.runtime.session import InferenceSession
 
 RESULTS = committed_results()
@@ -53,3 +56,16 @@ def test_every_tensor_of_a_network_is_litert_s(name):
     infos = session.tensor_infos
     stored = {name for name, info in infos.items() if root_of(info) == name}
     assert len(compared) >= len(stored & fingerprints()[name].keys()) >= len(model.operators) - 6
+
+
+def test_a_product_beside_a_half_is_litert_s():
+    """15 · 9 and 47 · 45 are 1.4999999 and 23.499998 levels, and halves in ONNX Runtime, which adds -128 before."""
+    file = TfliteFile()
+    x, z, y = (file.tensor((1, 1, 1, 2), *numbers) for numbers in (
+        (0.07691357, 3), (0.081185944, 0), (0.5619871, -128)))
+    file.operator("MUL", [x, z], [y], FusedActivationFunction=0)
+    content = file.content([x, z], [y])
+    inputs = {info.name: np.array(given, np.int8).reshape(1, 1, 1, 2) for info, given in zip(
+        read_file(content, "product").tensors, ((18, 50), (9, 45)), strict=False)}
+    (found,) = session(read_model(content).SerializeToString()).run(None, inputs)
+    assert found.ravel().tolist() == [-127, -105]   # of LiteRT 2.3
