@@ -25,6 +25,8 @@ _DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError, Attri
 
 _MAX_TENSOR_BYTES = 2**30
 _MAX_RANK = 8
+_LONGEST_NAME = 1900
+"""In characters: a sentence still says more than one, and names of fused operators are some hundred long."""
 _NAMES = {value: name for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
 _BUILTIN_CODE = 10
 """Place of the field in the table of an operator code: the fourth."""
@@ -127,6 +129,8 @@ class _FlatFile:
 
     def _tensor(self, tensor: Any, index: int, names: set[str]) -> TfliteTensor:
         given = (tensor.Name() or b"").decode(errors="replace") or f"tensor {index}"
+        if len(given) > _LONGEST_NAME:
+            raise self._damaged(f"the name of tensor {index} has {len(given):,} characters")
         name = given if given not in names else f"{given} ({index})"
         names.add(name)
         kind = _TYPES.get(tensor.Type(), f"type {tensor.Type()}")

@@ -200,3 +200,11 @@ def test_a_kernel_that_is_wrong_is_not_followed_and_said_to_be():
     assert "int8 as uint8" not in notes["litert"] + notes["tflm"]
     assert "one level off" in notes["litert"]
     assert "one level off" in notes["tflm"]
+
+
+def test_a_name_without_end_is_damage():
+    file = TfliteFile()
+    x, y = file.tensor((1, 4), 1.0, 0, name="x" * 2000), file.tensor((1, 4), 1.0, 0)
+    file.operator("RELU", [x], [y])
+    with pytest.raises(BadModelError, match="name of tensor 0"):
+        read_model(file.content([x], [y]))
