@@ -1,6 +1,6 @@
-"""The bus master behind its window checks, wired as in the coprocessor, for the proof of the windows."""
+"""The bus master behind its window checks, wired as in the coprocessor, for the proofs of windows and of stops."""
 
-from amaranth import Module
+from amaranth import Cat, Module, ResetInserter
 from amaranth.lib import stream
 from amaranth.lib.wiring import Component, In, Out, connect, flipped
 
@@ -20,6 +20,11 @@ class GuardedMaster(Component):
         Of the master.
     windows
         How many there are.
+
+    Members
+    -------
+    quiet : ``Out(1)``
+        As `rtl.port.fault_control.FaultControl` is told: nothing is asked for, and no write is under way.
     """
 
     def __init__(self, data_bytes: int, *, outstanding: int, windows: int) -> None:
@@ -29,6 +34,8 @@ class GuardedMaster(Component):
         super().__init__({
             "windows": In(MemoryWindow).array(windows),
             "halt": In(1),
+            "clear": In(1),
+            "quiet": Out(1),
             "read": In(stream.Signature(BusRequest)),
             "read_data": Out(stream.Signature(read_beat(data_bytes))),
             "write": In(stream.Signature(BusRequest)),
@@ -39,13 +46,19 @@ class GuardedMaster(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.axi = axi = AxiMaster(self.data_bytes, outstanding=self.outstanding)
+        checks = []
         for name, is_write, request, target in (("read_check", False, self.read, axi.read),
                                                 ("write_check", True, self.write, axi.write)):
-            m.submodules[name] = check = WindowCheck(self.data_bytes, is_write=is_write, windows=self.count)
+            check = ResetInserter(self.clear)(
+                WindowCheck(self.data_bytes, is_write=is_write, windows=self.count))
+            m.submodules[name] = check
+            checks.append(check)
             connect(m, flipped(request), check.i)
             connect(m, check.o, target)
             m.d.comb += check.halt.eq(self.halt)
             m.d.comb += [inner.eq(outer) for inner, outer in zip(check.windows, self.windows, strict=True)]
+        m.d.comb += [axi.halt.eq(self.halt), axi.clear.eq(self.clear)]
+        m.d.comb += self.quiet.eq(~axi.read_asks & axi.write_idle & ~Cat(check.busy for check in checks).any())
         connect(m, axi.read_data, flipped(self.read_data))
         connect(m, flipped(self.write_data), axi.write_data)
         connect(m, axi.m_axi, flipped(self.m_axi))

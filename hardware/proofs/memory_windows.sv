@@ -17,7 +17,7 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
   wire [47:0] read_held, write_held;
   wire [32:0] read_end, write_end;
   wire read_taken, write_taken, read_waits, write_waits, read_passes, write_passes, read_fault, write_fault;
-  dut master(.clk(clk), .rst(first), .windows__0(window0), .windows__1(window1), .halt(halt),
+  dut master(.clk(clk), .rst(first), .windows__0(window0), .windows__1(window1), .halt(halt), .clear(1'b0),
     .read__payload(read), .read__valid(read_valid), .read__ready(read_taken),
     .write__payload(write), .write__valid(write_valid), .write__ready(write_taken),
     .read_data__ready(read_ready), .write_data__payload(word), .write_data__valid(word_valid),

@@ -15,6 +15,7 @@ from tilewright.hardware.proofs.recovery_values import (
     semaphore_exposed,
     semaphore_values,
 )
+from tilewright.hardware.proofs.stop_values import STOP_OUTSTANDING, stop_exposed, stop_values
 
 __all__ = ["PROPERTIES", "Property"]
 
@@ -69,6 +70,7 @@ _COPROCESSOR = "tilewright.rtl.coprocessor"
 _FAULTS = "tilewright.rtl.port.fault_control"
 _SEMAPHORES = "tilewright.rtl.port.semaphores"
 _ERASER = "tilewright.rtl.load.eraser"
+_STORE = "tilewright.rtl.store.store"
 
 PROPERTIES = (
     Property(
@@ -220,6 +222,42 @@ PROPERTIES = (
                    "last.eq(beats[self.burst_bits:] == 0)"),
         ),
         bound=10,
+    ),
+    Property(
+        name="stop",
+        claim="A halt of the bus master behind its window checks, with 4 bursts in each direction, ends when memory "
+              "has taken at most 71 words, has answered at most 4 bursts, and in two more cycles; in every other "
+              "cycle memory holds it up, by an address or a word that it does not take or a response that it does "
+              "not give. What is quiet stays so. For all requests, and provided that no B precedes the last W of its "
+              "burst, and that the store unit offers words from the third cycle on, as `store_stop` shows. It does not "
+              "cover the cycles from a stop or an abort to the halt, and from quiet to its end, one each.",
+        source="stop.sv.j2",
+        values=stop_values,
+        design=ProvedDesign("tilewright.hardware.proofs.guarded_master", "GuardedMaster", (4,),
+                            (("outstanding", STOP_OUTSTANDING), ("windows", 2))),
+        exposed=stop_exposed(),
+        mutants=(
+            Mutant("writes begin however many words are owed", _AXI, "pending.w_rdy & (owed < WRITES_AHEAD) &",
+                   "pending.w_rdy &"),
+            Mutant("what is left of a request of reads is asked for", _AXI,
+                   "splitter.cancel.eq(self.halt & ~(axi.arvalid & ~axi.arready))", "splitter.cancel.eq(0)"),
+            Mutant("a check takes requests in a halt", _CHECK, "self.i.ready.eq(~self.halt & ", "self.i.ready.eq("),
+        ),
+        bound=12,
+    ),
+    Property(
+        name="store_stop",
+        claim="From the third cycle of a halt on the store unit offers a word in each cycle, none with a byte enabled "
+              "but one that stood before. For all commands and all that the units around it do.",
+        source="store_stop.sv",
+        design=ProvedDesign(_STORE, "StoreUnit", (RECOVERING,)),
+        exposed=("halts",),
+        mutants=(
+            Mutant("no words where the queue has none", _STORE, "valid & to_memory) | halt),", "valid & to_memory)),"),
+            Mutant("bytes of the stopped program", _STORE, "strobe = Mux(halt, 0, Mux(",
+                   "strobe = Mux(0, 0, Mux("),
+        ),
+        bound=24,
     ),
     Property(
         name="semaphores",

@@ -286,7 +286,7 @@ class StoreUnit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         bus = self.machine.bus_bytes
-        halt = Signal()  # a register here, which goes everywhere
+        halt = Signal(name="halts")  # a register here, which goes everywhere
         m.d.sync += halt.eq(self.halt)
         until_halt = ResetInserter(halt)
         word = _word_layout(self.machine)
