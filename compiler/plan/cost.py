@@ -48,6 +48,9 @@ cycle model, of 8, 11, 14 and 20, for a GRU and an LSTM of 64 units on base."""
 _ROW_CYCLES, _NORM_CYCLES, _ROWS_OVERHEAD = 25, 40, 80
 """Of a row of few elements, and of the first and last row of a step, on `base`; lanes change them by a cycle or two."""
 
+_SUMS_AHEAD = 16
+"""Tiles of a lane group by which the array is ahead of post-processing at most: ``rtl.array.sequencer``."""
+
 _RUN_OVERHEAD = 1
 """Bus cycles lost per run of bytes."""
 
@@ -111,7 +114,7 @@ def row_cycles(pixels: int, layer: Layer, machine: Machine) -> int:
 def compute_cycles(problem: Problem, tile: Tile, block: WeightBlock) -> int:
     """Return the cycles of one step: the slower of array and post-processing.
 
-    While rows are rewritten a product waits: the sums of its next step have no room.
+    While rows are rewritten a product waits as soon as the sums of its next step have no room any more.
     """
     nest, machine = problem.nest, problem.machine
     tiles, groups = slots_of(len(tile.rows.conv), len(tile.columns.conv), block.channels, nest, machine)
@@ -122,7 +125,14 @@ def compute_cycles(problem: Problem, tile: Tile, block: WeightBlock) -> int:
     steps = block.steps // (PATCHES if nest.four_patches else 1)
     array = mac_cycles(tiles, groups, steps * problem.layer.words.inputs, machine) + behind
     post = post_cycles(tiles, block.channels, problem.layer, nest, machine)
-    return overhead + (max(array, post) + rows if problem.layer.kind == "conv" else max(array, post + rows))
+    if problem.layer.kind != "conv" or not rows:
+        return overhead + max(array, post + rows)
+    ahead = _SUMS_AHEAD * steps if len(tile.rows.out) * len(tile.columns.out) < _pixels(problem.layer) else 0
+    return overhead + max(array, post) + max(0, rows - ahead)
+
+
+def _pixels(layer: Layer) -> int:
+    return math.prod(layer.out_shape[1:])
 
 
 def array_cycles(problem: Problem, copies: Mapping[Tile, int], blocks: tuple[WeightBlock, ...]) -> int:

@@ -52,9 +52,6 @@ __all__ = [
     "holds_all", "plan_chained", "plan_layer", "priced", "problems", "sizes", "whole_kernels",
 ]
 
-_TILES_BESIDE = 4
-"""Tiles of results of a row of pixels that the buffer holds when narrower ones bring nothing."""
-
 _FIRST_ROWS = 2
 """Output rows of a first tile that is made smaller than the others."""
 
@@ -206,14 +203,17 @@ def _chained_candidates(problem: Problem, chip: OnChip, unit: int, most: Sequenc
     """Yield the plans that find the whole input on chip, as `candidates` does."""
     layer, nest, machine = problem.layer, problem.nest, problem.machine
     height, width = axes(layer)
-    columns = width.cut(0, width.out)
-    whole = Tile(height.cut(0, height.out), columns)
+    whole = Tile(height.cut(0, height.out), width.cut(0, width.out))
     if not holds_all(whole, layer) or input_bytes(whole, layer, nest) > machine.activation_bytes:
         return
     cuts = [blocks for groups, parts in _block_sizes(problem)
             if aligned(blocks := cut_blocks(problem, groups, parts), unit)]
-    for rows in sizes(height, nest):
-        tiles = tuple(Tile(cut, columns) for cut in height.cuts(rows))
+    strips = [tuple(Tile(cut, whole.columns) for cut in height.cuts(rows)) for rows in sizes(height, nest)]
+    pixelwise = layer.kernel == layer.strides == (1, 1) and not any(layer.pads)
+    if layer.rows is not None and height.out == 1 and pixelwise and not nest.winograd:
+        # Of a single row of pixels some are rewritten as rows while the array goes on with the next.
+        strips += [tuple(Tile(whole.rows, cut) for cut in width.cuts(columns)) for columns in sizes(width, nest)[1:]]
+    for tiles in strips:
         # Patches start at even rows.
         if nest.algorithm is Algorithm.DOT_PRODUCTS or all(tile.rows.conv.start % 2 == 0 for tile in tiles):
             yield from (plan for plan in _orders(problem, tiles, fitting(problem, tiles[0], cuts), chip, most)
@@ -293,17 +293,8 @@ def candidates(problem: Problem, most: Sequence[int] = ()) -> Iterator[LayerPlan
                 ramped = tuple(Tile(y, tiles[0].columns) for y in height.cuts(rows, _FIRST_ROWS))
                 if _FIRST_ROWS < rows < height.out and can_stay(ramped, problem.layer, problem.nest, problem.machine):
                     yield from (plan for plan in _orders(problem, ramped, within, most=most) if plan and plan.stays)
-        if found and not _may_store_beside(problem, columns):
+        if found and problem.layer.rows is None:    # others are bound by the array, which wide tiles suit
             return
-
-
-def _may_store_beside(problem: Problem, columns: int) -> bool:
-    """Tell whether narrower tiles, but not this one, may be stored while post-processing works on the next tile.
-
-    Only layers of rows: others are bound by the array, which wide tiles suit.
-    """
-    least = columns * problem.layer.out_shape[0]
-    return problem.layer.rows is not None and _TILES_BESIDE * least > problem.machine.result_bytes
 
 
 def sizes(axis: LayerAxis, nest: LoopNest) -> list[int]:

@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from tilewright.compiler.plan.footprint import WeightBlock, blocked_row_step, input_bytes, linear_row_step
 from tilewright.compiler.plan.planner import LayerPlan
-from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, whole_tile
+from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, axes, whole_tile
 from tilewright.compiler.schedule.accesses import Access, Draft
 from tilewright.compiler.schedule.rings import Region
 from tilewright.compiler.schedule.step_commands import chunks_of
@@ -196,8 +196,9 @@ def padding_cycles(plan: LayerPlan, machine: Machine, rows: range | None = None)
 
 
 def whole_of(plan: LayerPlan) -> Tile:
-    """Return the tile of all of a layer's rows."""
-    return whole_tile(plan.work, plan.tiles[0].columns)
+    """Return the tile of all of a layer's rows and columns."""
+    _, width = axes(plan.work)
+    return whole_tile(plan.work, width.cut(0, width.out))
 
 
 def fill_cycles(plan: LayerPlan, tile: Tile, machine: Machine) -> int:
@@ -230,8 +231,8 @@ def border(tile: Tile, within: range | None = None) -> Iterator[tuple[int, int, 
 def _row_step_of(plan: LayerPlan) -> int:
     """Return the bytes from a stored row to the next, or in the blocked layout from a row of blocks to the next."""
     if plan.nest.winograd:
-        return blocked_row_step(plan.tiles[0], plan.layer.in_shape[0])
-    return linear_row_step(plan.tiles[0], plan.layer, plan.nest)
+        return blocked_row_step(whole_of(plan), plan.layer.in_shape[0])
+    return linear_row_step(whole_of(plan), plan.layer, plan.nest)
 
 
 def keep(plan: LayerPlan, tile: Tile, block: WeightBlock, following: LayerPlan, region: Region,

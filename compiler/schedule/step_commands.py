@@ -258,7 +258,7 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
     elif plan.chip.input:
         first = tile.rows.conv.start * axes(plan.layer)[0].stored_stride
         offset = _place(plan, first) * linear_row_step(tile, plan.layer, nest)
-        base += offset
+        base += (offset := offset + tile.columns.conv.start * plan.layer.in_shape[0])   # columns: of single pixels
         sources = [Region(source.start + offset, source.start + offset + input_bytes(tile, plan.layer, nest))]
     accesses = [Access("activations", each.start, each.stop) for each in sources]
     if weights:

@@ -85,6 +85,23 @@ def test_rows_behind_the_product_that_makes_them_in_rtl(op, tmp_path):
         each.output for each in compiled.network.layers))}      # and none that nothing writes
 
 
+def test_the_array_goes_on_while_a_few_rows_are_normalised():
+    model = ModelBuilder("qdq", seed=4)
+    x = model.matmul(model.matmul(model.input((1, 65, 64)), 256), 64)
+    out = model.value(x.shape, np.float32(1 / 40), 3)
+    gain = model.constant(np.linspace(0.5, 1.5, 64).astype(np.float32))
+    model.quantised(model.node("LayerNormalization", [model.dequantised(x), gain], "rows", axis=-1), out)
+    network = compile_network(model.finish(model.matmul(out, 6)))
+    compiled, timing = compile_layers(network, BASE), MemoryTiming.default(BASE)
+    job, inputs = job_of_compiled(compiled, network.name), inputs_of(network)
+    execution = execute(job, "fast", inputs, job.lasting, timing, steps=Silence())
+    (output,) = network.outputs
+    np.testing.assert_array_equal(execution.tensors[output.name],
+                                  run_network(compiled.network, inputs)[output.name])
+    assert compiled.network.layers[1].rows is not None
+    assert account(job, "fast", timing, execution).cycles <= 20_000
+
+
 def of_channels(dims, groups=0, **others):
     """Return dims and attributes of a normalisation of an image's channels, or of groups of them."""
     kind = {"kind": "GroupNormalization", "num_groups": groups} if groups else {"kind": "InstanceNormalization"}
