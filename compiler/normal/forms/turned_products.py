@@ -25,10 +25,24 @@ def _turned(edit: Edit, node: ir.Node) -> bool:
         return False
     if _is_fixed(a):
         return _swapped(edit, node, a, b) if node.op_type == "MatMul" else _as_matmul(edit, node, a, b)
+    if node.op_type == "MatMul" and _is_fixed(b):
+        return _by_column(edit, node, a, b)
     if node.op_type == "MatMul" or not attribute(node, "transA", 0) or _are_columns(a, b):
         return False
     node.replace_input_with(0, transposed(edit, node, a, [1, 0]))
     del node.attributes["transA"]
+    return True
+
+
+def _by_column(edit: Edit, node: ir.Node, x: ir.Value, weights: ir.Value) -> bool:
+    """Let a product by a constant vector be one by a matrix of one column, without the axis of which it makes one."""
+    rank, sizes = rank_of(x), sizes_of(weights)
+    if rank is None or rank < _MATRIX or sizes is None or len(sizes) != 1:
+        return False
+    column = edit.insert(node, "MatMul", [x, reshaped(edit, node, weights, [-1, 1])], like=node.name)
+    new = reshaped(edit, node, column, [0] * (rank - 1))
+    new.type, new.shape = node.outputs[0].type, node.outputs[0].shape
+    edit.replace(node, new)
     return True
 
 
@@ -99,5 +113,6 @@ def _sum_behind(edit: Edit, node: ir.Node, rows: int | None) -> tuple[ir.Node, i
 
 
 TURNED_PRODUCTS = Rule("turned products", "A product reads its constant second and its activation as it is: a MatMul "
-                       "by a constant on the left, or a Gemm with transA, stands between Transposes",
+                       "by a constant on the left, or a Gemm with transA, stands between Transposes, and a "
+                       "constant vector is a column",
                        "A · B is the transposed product of B and A transposed, of the same sums", _apply)

@@ -77,6 +77,8 @@ _CASES = {
     "with a column": ("turned products", _model([node("MatMul", ["wd", "xd"], "m"), node("Add", ["m", "k"], "a")],
                                                 (16, 6), (7, 16), k=np.linspace(-1, 1, 7, dtype=np.float32)[:, None])),
     "a Gemm by a constant": ("turned products", _model([node("Gemm", ["wd", "xd"], "m", transB=1)], _ROWS, (7, 16))),
+    "a vector": ("turned products", _model([node("MatMul", ["xd", "wd"], "m")], (6, 16), (16,))),
+    "a vector of bins": ("turned products", _model([node("MatMul", ["xd", "wd"], "m")], (1, 40, 4, 16), (16,))),
     "transA": ("turned products", _model([node("Gemm", ["xd", "wd", "bd"], "m", transA=1, transB=1)], (16, 1), (8, 16),
                                          b=_BIAS)),
     "alpha and beta": ("gains", _model([node("Gemm", ["xd", "wd", "bd"], "m", transB=1, alpha=.5, beta=2.)], _ROWS,

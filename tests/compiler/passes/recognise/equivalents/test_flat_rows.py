@@ -1,4 +1,4 @@
-"""Normalisations of the channels of an image, turned for them, are those of rows in one run: nothing is moved."""
+"""Normalisations of the channels of an image, and softmaxes of bins, are those of rows in one run: none is moved."""
 
 from dataclasses import replace
 
@@ -27,4 +27,24 @@ def test_a_normalisation_of_channels_that_are_turned_last_is_a_layer_of_the_data
     layers = with_row_layers(network, replace(preset("base"), row_unit=True)).layers
     assert all(isinstance(layer, Layer) for layer in layers)
     assert [(layer.kind, layer.rows is not None) for layer in layers] == [
+        ("conv", False), ("pass", True), ("conv", False)]
+
+
+@pytest.mark.parametrize("column", [(8, 1), (8,)], ids=["matrix", "vector"])
+def test_a_softmax_of_bins_that_a_reshape_makes_is_a_layer_of_the_datapath(column):
+    model = ModelBuilder("qdq", seed=5)
+    x = model.conv(model.input((1, 3, 6, 5)), 32, kernel=1)
+    last = model.node("Transpose", [model.dequantised(x)], "last", perm=[0, 2, 3, 1])
+    bins = model.node("Reshape", [last, model.constant(np.array([1, -1, 4, 8], np.int64))], "bins")
+    shares = model.value((1, 30, 4, 8), np.float32(1 / 127))
+    model.quantised(model.node("Softmax", [bins], "shares", axis=-1), shares)
+    levels = model.constant(np.arange(8).reshape(column).astype(np.int8))
+    parameters = [model.constant(np.array(each)) for each in (np.float32(0.5), np.int8(0))]
+    weights = model.node("DequantizeLinear", [levels, *parameters], "weights")
+    boxes = model.value((1, 30, 4, 1)[:2 + len(column)], np.float32(1 / 32))
+    model.quantised(model.node("MatMul", [model.dequantised(shares), weights], "boxes"), boxes)
+    model.output(boxes)
+    network = assert_layers(model.finish())
+    layers = with_row_layers(network, replace(preset("base"), row_unit=True)).layers
+    assert [(layer.kind, getattr(layer, "rows", None) is not None) for layer in layers] == [
         ("conv", False), ("pass", True), ("conv", False)]

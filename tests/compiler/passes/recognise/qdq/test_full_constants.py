@@ -40,7 +40,7 @@ def arithmetic(name, shape, constant, dtype, *, constant_first, quantised):
 @pytest.mark.parametrize(("dtype", "quantised"), [(np.int8, False), (np.uint8, True)])
 @pytest.mark.parametrize(("shape", "constant"), [
     ((1, 60, 2), (1, 60, 2)), ((1, 60, 4), (60, 1)), ((1, 12, 5, 7), (1, 12, 5, 7)), ((1, 12, 5, 7), (7,)),
-    ((1, 12, 5, 7), (1, 1, 5, 7)), ((1, 2210, 2), (1, 2210, 2)), ((1, 33), (33,)),
+    ((1, 12, 5, 7), (1, 1, 5, 7)), ((1, 2210, 2), (1, 2210, 2)), ((1, 33), (33,)), ((1, 4, 16, 300), (16, 1)),
     ((1, 1, 5, 7), (1, 12, 1, 1)), ((1, 1, 5, 7), (3, 1, 1))], ids=str)
 @pytest.mark.parametrize(("name", "constant_first"), [
     ("Mul", False), ("Add", True), ("Sub", False), ("Sub", True), ("Div", False)])
