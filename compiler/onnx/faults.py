@@ -18,6 +18,10 @@ from tilewright.isa.program import DTYPES
 __all__ = ["WAY_OUT", "check_attributes", "check_domains", "check_order", "check_types", "contradiction", "no_model",
            "way_out_of", "window_too_large"]
 
+_LEVELS = ("DequantizeLinear", "QuantizeLinear")
+_PER_CHANNEL = 13
+"""The opset with which QuantizeLinear and DequantizeLinear got an axis."""
+
 _BRANCHING = ("If", "Loop")
 WAY_OUT = "cut the model so that this node runs outside, or replace it"
 """What to do about a node whose operator is not compiled, as the end of a sentence."""
@@ -129,6 +133,10 @@ def check_types(proto: onnx.ModelProto, subject: str) -> None:
     if opset > newest:
         raise UnsupportedModelError(f"{subject} must be of an ONNX opset up to {newest}, not {opset}",
                                     "export it again with an older opset, 17 for one")
+    if opset < _PER_CHANNEL and any(node.op_type in _LEVELS and node.domain in ("", "ai.onnx") and any(
+            each.name == "axis" for each in node.attribute) for node in proto.graph.node):
+        raise BadModelError(f"{subject} must be of opset {_PER_CHANNEL} or later to have a scale for each channel, not "
+                            f"{opset}", f"export the float model with opset {_PER_CHANNEL}, and quantise it again")
     constants = {tensor.name for tensor in proto.graph.initializer}
     for value in proto.graph.input:
         kind = value.type.tensor_type.elem_type

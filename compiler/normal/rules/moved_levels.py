@@ -25,6 +25,9 @@ __all__ = ["EARLIER", "INSIDE"]
 _BOUNDED = {**dict.fromkeys(CLAMPS, (1, 2)), "Pad": (2,)}
 """Operators whose results are levels if the numbers among their inputs are."""
 
+_LARGEST = "Max"
+"""Of several tensors. What alone reads it may be another quantisation, which then all of them have."""
+
 
 def _chooses(node: ir.Node) -> bool:
     return not node.domain and node.op_type in CHOICES and not any(output.uses() for output in node.outputs[1:])
@@ -91,12 +94,13 @@ EARLIER = Rule("earlier", "A Q behind moves, choices and Pads of floats stands b
 
 def _apply_inside(edit: Edit) -> int:
     return sum(_lowered(edit, node) for node in edit.nodes()
-               if is_move(node) or _chooses(node) or (not node.domain and node.op_type in _BOUNDED))
+               if is_move(node) or _chooses(node) or (not node.domain and node.op_type in {*_BOUNDED, _LARGEST}))
 
 
 def _lowered(edit: Edit, node: ir.Node) -> int:
     """Put a Q and a DQ behind a move or a choice of levels whose floats something reads."""
-    data = data_inputs(node)
+    largest = not node.domain and node.op_type == _LARGEST
+    data = list(node.inputs) if largest else data_inputs(node)
     sources = [source(each) for each in data]
     first = sources[0] if sources else None
     if first is None or not all(same_parameters(each, first) for each in sources) \
@@ -106,7 +110,7 @@ def _lowered(edit: Edit, node: ir.Node) -> int:
     for output in node.outputs:
         after = readers(output)
         given = edit.is_output(output)
-        if not after or (given and not _chooses(node)):
+        if not after or (given and not _chooses(node)) or (largest and len(after) == 1):
             continue
         rescales = node.op_type in {*CLAMPS, "Concat"} and len(after) == 1
         if not given and all(is_quantise(each) and (rescales or same_parameters(each, first)) for each in after):

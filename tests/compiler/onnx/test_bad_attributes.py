@@ -33,6 +33,16 @@ def test_an_attribute_that_no_operator_takes_is_refused_with_its_node(node, name
     assert repr(node.name) in str(refusal.value)
 
 
+def test_scales_by_channel_of_a_model_too_old_for_them_are_refused_with_the_opset_that_has_them():
+    model = _model(_conv())
+    model.opset_import[0].version = 11
+    assert read_model(model.SerializeToString()).graph.node
+    model.graph.node[0].attribute.append(helper.make_attribute("axis", 0))
+    with pytest.raises(BadModelError, match="opset 13 or later") as refusal:
+        read_model(model.SerializeToString())
+    assert "not 11" in str(refusal.value)
+
+
 @pytest.mark.parametrize("node", [
     helper.make_node("Transpose", ["x"], ["y"], "turn", perm=[3, 1, 0, 2]),
     _conv(auto_pad="VALID", kernel_shape=[3, 3])])

@@ -92,6 +92,13 @@ _CASES = {
     "two stacked": ("stacked", _stacked(1)),
     "two stacked, their axis kept": ("stacked", _stacked(1, _flat=(1, 8, 6, 6))),
     "one of each pair of channels": ("stacked", _stacked(2)),
+    "the largest, read twice": ("inside", _model([
+        node("Relu", ["xd"], "r"), node("QuantizeLinear", ["r", "xs", "z"], "rq"),
+        node("DequantizeLinear", ["rq", "xs", "z"], "rd"), node("Max", ["xd", "rd"], "m"),
+        node("MaxPool", ["m"], "p", kernel_shape=[1, 1]), node("QuantizeLinear", ["p", "ps", "z"], "pq"),
+        node("DequantizeLinear", ["pq", "ps", "z"], "pd"), node("QuantizeLinear", ["m", "ys", "z"], "mq"),
+        node("DequantizeLinear", ["mq", "ys", "z"], "md"), node("Add", ["pd", "md"], "a")],
+        _IMAGE, ps=np.float32(.03))),
     "in the middle": ("parts", _model([node("MaxPool", ["xd"], "p", kernel_shape=[1, 1]),
                                        node("Concat", ["xd", "k", "p"], "j", axis=1)], _IMAGE, k=_GRID)),
 }
