@@ -80,10 +80,12 @@ cocotb: setup  ## only the cocotb testbenches
 backend-test: setup  ## ONNX's official backend tests, and how many are excluded and why
 	@$(BIN)/pytest -q tests/onnx_backend -m "not slow"
 
-fuzz: setup  ## 2000 random CNN graphs and 200 recurrences against ONNX Runtime, 2000 twins, then 5000 damaged files, 10000 random instruction words and 300 hostile programs in RTL; GRAPHS=, RECURRENCES=, TWINS=, MUTANTS=, WORDS=, STOPS=, SEED=
+fuzz: setup  ## 2000 random CNN graphs and 200 recurrences against ONNX Runtime, 2000 twins, 2000 chains of PULP's tools, 10 million requantisations in RTL, then 5000 damaged files, 10000 random instruction words and 300 hostile programs in RTL; GRAPHS=, RECURRENCES=, TWINS=, CHAINS=, SUMS=, MUTANTS=, WORDS=, STOPS=, SEED=
 	@$(BIN)/python -m tests.fuzz.run --graphs $(or $(GRAPHS),2000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.recurrent_graphs --graphs $(or $(RECURRENCES),200) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.twins --count $(or $(TWINS),2000) --seed $(or $(SEED),0)
+	@$(BIN)/python -m tests.fuzz.pulp_chains --chains $(or $(CHAINS),2000) --seed $(or $(SEED),0)
+	@$(BIN)/python -m tests.fuzz.requantisations --count $(or $(SUMS),10000000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.mutate --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.tflite_mutants --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.machine_code --words $(or $(WORDS),10000) --seed $(or $(SEED),0)
