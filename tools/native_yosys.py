@@ -47,10 +47,14 @@ def _in_child(command: str) -> int:
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
-        from pyosys import libyosys
+        try:
+            from pyosys import libyosys
 
-        libyosys.Pass.call(libyosys.Design(), command)
-        ctypes.CDLL(None).fflush(None)   # nothing else of the library is ended in an orderly way
+            libyosys.Pass.call(libyosys.Design(), command)
+            ctypes.CDLL(None).fflush(None)   # nothing else of the library is ended in an orderly way
+        except (ImportError, OSError, RuntimeError, AttributeError) as error:
+            sys.stderr.write(f"ERROR: The library of pyosys did not run: {error}; YOSYS may name another Yosys\n")
+            os._exit(1)
         os._exit(0)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return status if status >= 0 else 128 - status

@@ -1,5 +1,6 @@
 """Yosys' command line on pyosys: scripts from files and standard input, logs, and how errors end."""
 
+import os
 import subprocess
 import sys
 
@@ -47,6 +48,15 @@ def test_an_error_ends_with_a_status_and_one_sentence(tmp_path, quiet, script, s
     assert done.returncode == 1
     assert done.stderr.count("ERROR: ") == 1
     assert said in done.stderr
+
+
+def test_a_library_that_does_not_load_is_an_error_and_nothing_goes_on(tmp_path):
+    (tmp_path / "pyosys").mkdir()
+    (tmp_path / "pyosys" / "__init__.py").write_text("raise ImportError('GLIBC_2.99 not found')\n")
+    done = subprocess.run([sys.executable, native_yosys.__file__, "-V"], capture_output=True, text=True, check=False,
+                          env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("ERROR: The library of pyosys did not run: GLIBC_2.99 not found; YOSYS ")
 
 
 def test_a_missing_script_is_an_error(tmp_path):
