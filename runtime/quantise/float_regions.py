@@ -27,6 +27,9 @@ OPERATORS = (
 """Operators to quantise. Softmax is not one: of its values between 0 and 1 an int8 scale leaves 127. Other operators
 are computed in float between integer ones, and where they have one input they become a table of 256 values."""
 
+_QUANTISED = {*OPERATORS, "BatchNormalization"}
+"""What comes out quantised: a BatchNormalization of constants is a depthwise Conv by then."""
+
 _PRODUCTS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
 _MOVES = {"Cast", "DepthToSpace", "Dropout", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice",
           "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"}
@@ -124,7 +127,7 @@ def _is_border(node: NodeProto) -> bool:
 
 
 class _Tensors:
-    """A graph's tensors: floats, constants, constants of several elements, outputs, and what makes and reads them."""
+    """A graph's tensors: floats, constants, those of several elements, outputs, quantised ones, makers and readers."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
         self.floats = _float_names(graph)
@@ -132,6 +135,7 @@ class _Tensors:
         self.rows = {tensor.name for tensor in graph.initializer if math.prod(tensor.dims) > 1}
         self.outputs = {value.name for value in graph.output}
         self.makers = {name: index for index, node in enumerate(graph.node) for name in node.output}
+        self.quantised = {node.input[0] for node in graph.node if node.op_type == "QuantizeLinear"}
         self.readers: dict[str, list[int]] = {}
         for index, node in enumerate(graph.node):
             for name in node.input:
@@ -207,11 +211,11 @@ def _is_float(region: Sequence[NodeProto], nodes: Sequence[NodeProto], tensors: 
     entered = not entering <= tensors.makers.keys() or _reads_clamped(region, operators)
     if products:
         return len(operators) > 1 or opened or entered or _reads_floats(products[0], nodes, tensors)
-    if not any(node.op_type in OPERATORS for node in operators):
+    if not any(node.op_type in _QUANTISED for node in operators):
         return False
     if len({_levels(name, nodes, tensors) for name in entering}) == 1 and all(
             node.op_type in _MOVES or _is_function(node, tensors) for node in region):
-        return opened
+        return opened or bool(entering & tensors.quantised - tensors.makers.keys())
     return opened or entered or len(operators) > 1
 
 

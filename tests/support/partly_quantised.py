@@ -54,6 +54,18 @@ def decoder() -> onnx.ModelProto:
     return builder.finish(builder.node("Sigmoid", builder.conv(x, 8, 2)))
 
 
+def rectified() -> onnx.ModelProto:
+    """BatchNormalization → PRelu behind a sum, and a curve of the input that is added to a function."""
+    builder = FloatBuilder(4)
+    image = builder.input((1, *SHAPE))
+    total = builder.node("Add", builder.conv(image, 3, 8), builder.conv(image, 3, 8))
+    x = builder.node("BatchNormalization", total, *(builder.constant(
+        builder.rng.uniform(0.5, 1.5, 8).astype(np.float32)) for _ in range(4)))
+    x = builder.node("PRelu", x, builder.constant(builder.rng.uniform(0, 0.3, (8, 1, 1)).astype(np.float32)))
+    curve = builder.node("Sub", builder.node("Pow", image, builder.constant(np.float32(2))), image)
+    return builder.finish(builder.node("Add", builder.node("Tanh", builder.conv(x, 8, 3)), curve))
+
+
 def normalised() -> onnx.ModelProto:
     """A normalisation of pixels that is taken apart, as ConvNeXt's, between convolutions.
 
@@ -70,7 +82,8 @@ def normalised() -> onnx.ModelProto:
     return builder.finish(builder.conv(builder.node("Transpose", x, perm=[0, 3, 1, 2]), 32, 4))
 
 
-MODELS: dict[str, Callable[[], onnx.ModelProto]] = {"average": average, "swish": swish, "decoder": decoder}
+MODELS: dict[str, Callable[[], onnx.ModelProto]] = {"average": average, "swish": swish, "decoder": decoder,
+                                                 "rectified": rectified}
 
 
 class _Samples(CalibrationDataReader):

@@ -184,6 +184,14 @@ def normalised(op):
     return build
 
 
+def normalised_and_rectified(b, x):
+    y = b.dequantised(quantised_weights(b, x))
+    names = [b.constant(np.full(8, value, np.float32)) for value in (1.5, 0, 0.1, 2)]
+    y = b.node("BatchNormalization", [y, *names], "normalised")
+    slope = b.constant(np.linspace(0, 0.3, 8).astype(np.float32).reshape(8, 1, 1))
+    return quantised_weights(b, operator(b, "PRelu", y, slope, shape=x.shape))
+
+
 @dataclass(frozen=True)
 class Row:
     """A reason: a model that has it, words of the advice, and the model changed as advised, or the options."""
@@ -199,6 +207,10 @@ class Row:
 ROWS = {
     "a layer kept in float": Row("weights are float|not quantised|is float", qdq(kept_in_float), "--calibrate FILE",
                                  None, calibrated=True),
+    "a normalisation whose result is float": Row("not quantised immediately", qdq(normalised_and_rectified),
+                                                 "--calibrate FILE", None, calibrated=True),
+    "slopes whose input is float": Row("input '.*' is float", qdq(normalised_and_rectified), "--calibrate FILE", None,
+                                       calibrated=True),
     "a result quantised twice": Row("whole sums of a product", qdq(quantised_twice), "also quantise",
                                     qdq(quantised_once)),
     "scales along the input channels": Row("scales of its weights", qdq(uint8_weights_along(0)),

@@ -32,6 +32,13 @@ class Quantised(FloatBuilder):
     def number(self, value: float) -> str:
         return self.constant(np.float32(value))
 
+    def normalised(self, x: str) -> str:
+        return self.node("BatchNormalization", x, *(self.constant(np.full(4, each, np.float32)) for each in (
+            1.5, 0.1, 0.2, 2)))
+
+    def slope(self) -> str:
+        return self.constant(self.rng.uniform(0, 0.3, (4, 1, 1)).astype(np.float32))
+
     def row(self) -> str:
         return self.constant(self.rng.normal(size=(1, 4, 1, 1)).astype(np.float32))
 
@@ -51,6 +58,8 @@ LAYERS = {
     "moves and clamps": lambda b, x: b.node("Relu", b.node("Concat", x, b.node("Slice", x, *(
         b.constant(np.array([each])) for each in (0, 2, 1))), axis=1)),
     "softmax": lambda b, x: b.node("Softmax", x, axis=1),
+    "normalisation": lambda b, x: b.normalised(x),
+    "slopes of channels": lambda b, x: b.node("PRelu", x, b.slope()),
 }
 """What stands between a DequantizeLinear and a QuantizeLinear as it should."""
 
@@ -64,6 +73,8 @@ FLOATS = {
         "Add", x, b.pair(b.product(x))))),
     "a sum of a function and its input's twin": lambda b, x: b.node("Add", swish(b, x), b.pair(b.product(x))),
     "factors of channels and a function": lambda b, x: b.node("Sigmoid", b.node("Mul", x, b.row())),
+    "normalisation before slopes of channels": lambda b, x: b.node("PRelu", b.normalised(x), b.slope()),
+    "slopes of channels before a normalisation": lambda b, x: b.normalised(b.node("PRelu", x, b.slope())),
     "move of pixels of several sources": lambda b, x: b.node("LeakyRelu", b.node("Concat", x, b.pair(
         b.product(x)), axis=1)),
 }
@@ -71,6 +82,7 @@ FLOATS = {
 ENDS = {
     "product": (lambda b, x: b.product(x), True),
     "function": (lambda b, x: b.node("Sigmoid", x), True),
+    "normalisation": (lambda b, x: b.normalised(x), True),
     "move": (lambda b, x: b.node("Flatten", x), False),
     "softmax": (lambda b, x: b.node("Softmax", x, axis=1), False),
 }
@@ -104,6 +116,15 @@ def test_what_prepares_an_input_is_no_float_region():
     builder = Quantised()
     x = builder.node("Div", builder.node("Sub", builder.input((1, 4, 8, 8)), builder.number(3)), builder.number(7))
     assert precision_of(builder.finish(builder.pair(builder.product(builder.pair(x))))) is Precision.QUANTISED
+
+
+def test_a_function_of_an_input_that_is_quantised_too_is_a_float_region():
+    builder = Quantised()
+    x = builder.input((1, 4, 8, 8))
+    curve = builder.pair(builder.node("Sub", builder.node("Pow", x, builder.number(2)), x))
+    proto = builder.finish(builder.pair(builder.node("Mul", curve, builder.pair(builder.product(builder.pair(x))))))
+    assert precision_of(proto) is Precision.MIXED
+    assert [proto.graph.node[index].op_type for index in float_regions(proto.graph)[0].nodes] == ["Pow", "Sub"]
 
 
 def test_shapes_that_are_computed_join_nothing():
