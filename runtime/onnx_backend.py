@@ -36,7 +36,7 @@ _MODEL_FILE = "model.onnx"
 # Inputs that must be known to compile a node: those of the host core's kernels, of operators that become others, and
 # weights and quantisation of those that the datapath computes.
 _PARAMETERS: dict[str, frozenset[int]] = {
-    **{op: frozenset(kernel.parameters) for op, kernel in KERNELS.items()},
+    **{op: frozenset(kernel.parameters) - kernel.computable for op, kernel in KERNELS.items()},
     "Split": frozenset({1}), "ConstantOfShape": frozenset({0}), "Range": frozenset({0, 1, 2}),
     "Dropout": frozenset({2}), "QLinearConv": frozenset(range(1, 9)), "QLinearMatMul": frozenset(range(1, 8))}
 

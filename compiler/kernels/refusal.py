@@ -17,6 +17,6 @@ def refusal_of(call: Call) -> str | None:
         if len(operand.dims) > MAX_RANK:
             return f"the host core takes tensors of up to {MAX_RANK} dimensions, not {len(operand.dims)}"
     for index, name in kernel.parameters.items():
-        if index < len(call.inputs) and call.inputs[index].present:
+        if index < len(call.inputs) and call.inputs[index].present and index not in kernel.computable:
             return f"its input {name} must be a constant"
     return kernel.refusal(call)

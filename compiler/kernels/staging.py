@@ -10,7 +10,7 @@ from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import DTYPES, Call, Operand
 
-__all__ = ["STAGE_BYTES", "Stage", "call_cycles", "can_be_staged", "stage_of", "staged_if_quicker"]
+__all__ = ["STAGE_BYTES", "Stage", "bytes_read", "call_cycles", "can_be_staged", "stage_of", "staged_if_quicker"]
 
 STAGE_BYTES = 512 * 1024
 """Of the core's memory for copies, at most; the rest is left to code, tables and stack."""
@@ -60,6 +60,13 @@ def call_cycles(call: Call, memory: MemoryTiming) -> int:
     if not call.staged:
         return kernel.cycles(call, memory)
     return kernel.cycles(call, _OWN_MEMORY) + sum(_copy_cycles(operand, memory) for operand in call.operands)
+
+
+def bytes_read(call: Call) -> int:
+    """Return the bytes that the host core reads of main memory for ``call``, copies included."""
+    if call.staged:
+        return sum(each.span_bytes for each in call.operands[:-1])
+    return CORE_KERNELS[call.kernel].bytes_read(call)
 
 
 def _copy_cycles(operand: Operand, memory: MemoryTiming) -> int:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from tilewright.compiler.kernels.staging import bytes_read
 from tilewright.energy.actions import actions_of
 from tilewright.energy.activity import doubts, predict_toggles
 from tilewright.energy.energies import EnergyEstimate, sum_energies
@@ -128,8 +129,7 @@ def _with_core(counts: Counts, calls: Sequence[Call]) -> Counts:
     wrapped = counts["cycles"] - sum(counts[cause] for cause in CAUSES)
     return counts | {
         "mac_idle_host": counts["mac_idle_host"] + wrapped,
-        "memory_read": counts["memory_read"] + sum(operand.span_bytes for call in calls
-                                                   for operand in call.operands[:-1]),
+        "memory_read": counts["memory_read"] + sum(map(bytes_read, calls)),
         "memory_written": counts["memory_written"] + sum(call.output.span_bytes for call in calls)}
 
 

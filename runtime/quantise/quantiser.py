@@ -34,6 +34,7 @@ from tilewright.runtime.quantise import (
     softmax_levels,
     step_ranges,
     vector_normalisations,
+    whole_numbers,
 )
 from tilewright.runtime.quantise import samples as calibration_module
 from tilewright.runtime.quantise.float_regions import OPERATORS
@@ -41,7 +42,7 @@ from tilewright.runtime.quantise.quantised_model import METADATA_KEY, Quantised,
 from tilewright.runtime.quantise.samples import noise, read_calibration, read_limited
 from tilewright.runtime.quantise.second_quantisation import SecondQuantisation
 from tilewright.runtime.quantise.step_ranges import shared_ranges
-from tilewright.runtime.quantise.whole_numbers import whole_bounds
+from tilewright.runtime.quantise.whole_numbers import table_ranges, whole_bounds
 from tilewright.tools.files import reason, write_arrays, write_file
 from tilewright.tools.progress import Steps
 
@@ -96,7 +97,7 @@ def quantise(read: onnx.ModelProto, file: Path, calibrate: Path | None, steps: S
         _require_same(file.name, read, content, next(calibration.feeds()), rounds=bool(second.kept))
         attention = float_graph.attention_weights(second.proto)
         given = softmax_levels.softmax_levels(second.proto, attention, calibration.feeds()) | shared_ranges(
-            second.proto, calibration.feeds()) | masks | second.overrides
+            second.proto, calibration.feeds()) | table_ranges(second.proto) | masks | second.overrides
     result.float_model.parent.mkdir(parents=True, exist_ok=True)
     write_arrays(result.samples, {name: array[:_KEPT_SAMPLES] for name, array in calibration.arrays.items()})
     write_file(result.origin, origin.encode())
@@ -128,7 +129,7 @@ def _key(read: onnx.ModelProto, calibrate: Path | None) -> str:
     for module in (__file__, biased_products.__file__, float_graph.__file__, float_regions.__file__,
                    masked_scores.__file__, normalisations.__file__, own_biases.__file__, second_quantisation.__file__,
                    softmax_levels.__file__, step_ranges.__file__, vector_normalisations.__file__,
-                   calibration_module.__file__, static_quantiser.__file__):
+                   whole_numbers.__file__, calibration_module.__file__, static_quantiser.__file__):
         made.update(Path(module).read_bytes())
     made.update(onnxruntime.__version__.encode())
     return made.hexdigest()[:16]

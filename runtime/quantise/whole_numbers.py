@@ -1,11 +1,13 @@
-"""Inputs of whole numbers, such as tokens or bytes: which values a model may be given for a quick look."""
+"""Inputs of whole numbers, such as tokens or bytes: which values a quick look gives them, and what they choose from."""
 
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import onnx
+from onnx import TensorProto, numpy_helper
 
-__all__ = ["MOST_UNBOUND", "whole_bounds"]
+__all__ = ["MOST_UNBOUND", "table_ranges", "whole_bounds"]
 
 MOST_UNBOUND = 128
 """Values that an input of whole numbers has where nothing in the model bounds them: letters of ASCII."""
@@ -27,7 +29,7 @@ def whole_bounds(proto: onnx.ModelProto) -> dict[str, int]:
             shapes[node.output[0]] = shapes[node.input[0]]
     return {value.name: 2 if "mask" in value.name.lower() else _bound(value.name, proto.graph, shapes)
             for value in proto.graph.input if value.name not in shapes
-            and value.type.tensor_type.elem_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
+            and value.type.tensor_type.elem_type in (TensorProto.INT32, TensorProto.INT64)
             and math.prod(extent.dim_value for extent in value.type.tensor_type.shape.dim) > 1}
 
 
@@ -42,3 +44,19 @@ def _bound(name: str, graph: onnx.GraphProto, shapes: Mapping[str, list[int]]) -
             axis = next((each.i for each in node.attribute if each.name == "axis"), 0)
             found.append(shapes[node.input[0]][axis])
     return max(1, min(found, default=least))
+
+
+def table_ranges(proto: onnx.ModelProto) -> dict[str, list[dict[str, object]]]:
+    """Return the quantiser's override for each tensor of rows that computed numbers choose from a constant of floats.
+
+    Its range is that of all rows, for samples hardly choose each of them.
+    """
+    tables = {tensor.name: tensor for tensor in proto.graph.initializer if tensor.data_type == TensorProto.FLOAT}
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    found: dict[str, list[dict[str, object]]] = {}
+    for node in proto.graph.node:
+        if node.op_type == "Gather" and node.input[0] in tables and node.input[1] not in constants:
+            rows = numpy_helper.to_array(tables[node.input[0]])
+            found[node.output[0]] = [{"rmin": np.float32(min(rows.min(initial=0), 0)),
+                                      "rmax": np.float32(max(rows.max(initial=0), 0))}]
+    return found

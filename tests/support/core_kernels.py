@@ -38,15 +38,19 @@ def strides_of(dims: Sequence[int], *, channels_last: bool) -> tuple[int, ...]:
 
 
 def call_of(op: str, arrays: Sequence[np.ndarray | None], out_dims: Sequence[int], out_dtype: str,
-            attrs: Mapping[str, Any] | None = None, *, channels_last: bool = False, known: bool = True) -> Call:
+            attrs: Mapping[str, Any] | None = None, *, channels_last: bool = False, known: bool = True,
+            computed: bool = False) -> Call:
     """Return the call of a kernel on ``arrays``; the values of its parameters are taken out of them.
 
-    ``known`` tells whether the inputs whose values the kernel makes use of are constants.
+    ``known`` tells whether the inputs whose values the kernel makes use of are constants, ``computed`` whether the
+    parameters that may be computed are.
     """
     attrs = dict(attrs or {})
     operands = []
     for position, array in enumerate(arrays):
         name = CORE_KERNELS[op].parameters.get(position)
+        if computed and position in CORE_KERNELS[op].computable:
+            name = None
         if array is not None and name:
             attrs[name] = array.tolist()
         if array is not None and known and position in CORE_KERNELS[op].values:

@@ -28,6 +28,8 @@ class Kernel(ABC):
         Inputs that must be constants of the network, as shape, axes or pads: position -> name. The back end puts
         their values, a list (a number where the constant has rank 0), into ``call.attrs`` under that name, where an
         older opset has the attribute of the same name, and leaves the operand absent.
+    computable : frozenset of int
+        Which of the ``parameters`` may be computed too; they are then operands as others.
     values : Mapping[int, str]
         Inputs whose values it makes use of where they are constants of the network: position -> name. The back end
         puts them into ``call.attrs`` under that name, and leaves the operand where it is.
@@ -44,6 +46,7 @@ class Kernel(ABC):
 
     op: str
     parameters: Mapping[int, str] = MappingProxyType({})
+    computable: frozenset[int] = frozenset()
     values: Mapping[int, str] = MappingProxyType({})
     limits: str
     exactness: str = "exact"
@@ -75,6 +78,10 @@ class Kernel(ABC):
         """Return the names of the shared C functions (``c_helpers``) that :meth:`c_body` uses."""
         del call
         return ()
+
+    def bytes_read(self, call: Call) -> int:
+        """Return the bytes of operands that ``call`` reads, each of them once."""
+        return sum(operand.span_bytes for operand in call.operands[:-1])
 
     @abstractmethod
     def cycles(self, call: Call, memory: MemoryTiming) -> int:

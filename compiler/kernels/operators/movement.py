@@ -1,13 +1,13 @@
 """Transposition, reshaping, slices, concatenation, padding and their kin, each as strided copies."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.compiler.kernels.language.c_loops import Dims, broadcast_strides, loops
+from tilewright.compiler.kernels.language.c_loops import Dims, broadcast_strides, loops, offset_text
 from tilewright.compiler.kernels.language.checked import (
     Refused,
     at_most,
@@ -15,11 +15,21 @@ from tilewright.compiler.kernels.language.checked import (
     axis_of,
     broadcast,
     integers,
+    operand,
     optional,
     required,
 )
-from tilewright.compiler.kernels.language.core_cycles import START, access_cycles
-from tilewright.compiler.kernels.operators.strided_copy import ANY, CopyKernel, StridedCopy, whole
+from tilewright.compiler.kernels.language.core_cycles import ROW, START, access_cycles
+from tilewright.compiler.kernels.language.kernel import CTYPES
+from tilewright.compiler.kernels.operators.strided_copy import (
+    ANY,
+    CopyKernel,
+    StridedCopy,
+    c_move,
+    copy_helpers,
+    move_cycles,
+    whole,
+)
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call, Operand
 
@@ -303,16 +313,71 @@ class PadKernel(CopyKernel):
 
 
 class GatherKernel(CopyKernel):
-    """Elements at constant indices along an axis."""
+    """Elements at indices along an axis, which are constants or computed."""
 
-    limits = "any dtype; constant indices"
+    limits = "any dtype; computed indices beyond the axis are taken as the nearest on it"
     parameters = MappingProxyType({1: "indices"})
+    computable = frozenset({1})
 
     def result(self, call: Call) -> tuple[str, Dims]:
-        at_most(call, 1)
+        at_most(call, 2)
         source = required(call, 0, ANY)
-        axis = self._axis(call)
-        return source.dtype, source.dims[:axis] + self._indices(call).shape + source.dims[axis + 1:]
+        axis, places = self._axis(call), operand(call, 1)
+        if places is not None:
+            required(call, 1, ("int32", "int64"))
+        dims = self._indices(call).shape if places is None else places.dims
+        return source.dtype, source.dims[:axis] + dims + source.dims[axis + 1:]
+
+    def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
+        if operand(call, 1) is None:
+            return super().compute(call, arrays)
+        source, places = arrays
+        assert source is not None
+        assert places is not None
+        extent, axis = call.inputs[0].dims[self._axis(call)], self._axis(call)
+        return np.take(source, np.clip(np.where(places < 0, places + extent, places), 0, extent - 1), axis)
+
+    def c_body(self, call: Call, function: str) -> list[str]:
+        places = operand(call, 1)
+        if places is None:
+            return super().c_body(call, function)
+        axis, ctype = self._axis(call), CTYPES[call.output.dtype]
+        extent, behind = call.inputs[0].dims[axis], axis + len(places.dims)
+
+        def row(indices: list[str]) -> list[str]:
+            target = offset_text(0, call.output.strides[:behind], indices)
+            source = offset_text(0, call.inputs[0].strides[:axis], indices[:axis])
+            return [
+                f"{CTYPES[places.dtype]} at = in1[{offset_text(0, places.strides, indices[axis:])}];",
+                f"if (at < 0) at += {extent};",
+                f"const int32_t place = at < 0 ? 0 : at >= {extent} ? {extent - 1} : (int32_t)at;",
+                f"{ctype} *const to = out + {target};",
+                f"const {ctype} *const from = in0 + {source} + place * {call.inputs[0].strides[axis]};",
+                *c_move(self._row(call), call, "", ("to", "from"))]
+
+        return loops(call.output.dims[:behind], row)
+
+    def helpers(self, call: Call) -> tuple[str, ...]:
+        if operand(call, 1) is None:
+            return super().helpers(call)
+        return copy_helpers(self._row(call), call)
+
+    def cycles(self, call: Call, memory: MemoryTiming) -> int:
+        places = operand(call, 1)
+        if places is None:
+            return super().cycles(call, memory)
+        rows = math.prod(call.output.dims[:self._axis(call) + len(places.dims)])
+        return START + rows * (ROW + access_cycles(memory, 1) + move_cycles(self._row(call), call, memory))
+
+    def bytes_read(self, call: Call) -> int:
+        every = super().bytes_read(call)
+        return every if operand(call, 1) is None else min(every, call.inputs[1].span_bytes + call.output.span_bytes)
+
+    def _row(self, call: Call) -> StridedCopy:
+        """Return the copy of what lies behind one place on the axis."""
+        source, axis = call.inputs[0], self._axis(call)
+        behind = len(call.output.dims) - len(source.dims[axis + 1:])
+        return StridedCopy(0, source.dims[axis + 1:], call.output.strides[behind:], source.strides[axis + 1:])
 
     def moves(self, call: Call) -> list[StridedCopy]:
         source, target, axis = call.inputs[0], call.output, self._axis(call)

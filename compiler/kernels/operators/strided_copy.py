@@ -14,7 +14,7 @@ from tilewright.compiler.kernels.language.core_cycles import CALL, LOOP, ROW, ST
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call, Operand
 
-__all__ = ["ANY", "CopyKernel", "StridedCopy", "whole"]
+__all__ = ["ANY", "CopyKernel", "StridedCopy", "c_move", "copy_helpers", "move_cycles", "whole"]
 
 _SHORT_RUN = 16
 """Bytes below which a loop is as good as a call of tw_move."""
@@ -74,14 +74,14 @@ class CopyKernel(CheckedKernel):
     def c_body(self, call: Call, function: str) -> list[str]:
         lines = []
         for index, move in enumerate(self.moves(call)):
-            lines += _c_move(move, call, f"{index}")
+            lines += c_move(move, call, f"{index}")
         return lines
 
     def helpers(self, call: Call) -> tuple[str, ...]:
-        return ("tw_move",) if any(_run(move, call) for move in self.moves(call)) else ()
+        return tuple(dict.fromkeys(each for move in self.moves(call) for each in copy_helpers(move, call)))
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
-        return START + sum(_move_cycles(move, call, memory) for move in self.moves(call))
+        return START + sum(move_cycles(move, call, memory) for move in self.moves(call))
 
 
 def _without_gaps(call: Call) -> Call:
@@ -123,17 +123,27 @@ def _run(move: StridedCopy, call: Call) -> int:
     return length if length >= _SHORT_RUN and size < 4 else 0
 
 
-def _c_move(move: StridedCopy, call: Call, suffix: str) -> list[str]:
+def copy_helpers(move: StridedCopy, call: Call) -> tuple[str, ...]:
+    """Return the names of the shared C functions that :func:`c_move` uses."""
+    return ("tw_move",) if _run(move, call) else ()
+
+
+def c_move(move: StridedCopy, call: Call, suffix: str, pointers: tuple[str, str] | None = None) -> list[str]:
+    """Return the statements of a copy; ``pointers`` are what it writes and reads where those are not the call's own.
+
+    ``suffix`` is of the names of its tables.
+    """
+    to, taken = pointers or ("out", f"in{move.source}")
     run = _run(move, call)
     move = _merged(move)
     if move.source is None:
         value = c_constant(np.dtype(call.output.dtype).type(move.value))
-        return loops(move.dims, lambda indices: [f"out[{offset_text(move.offset, move.strides, indices)}] = {value};"])
+        return loops(move.dims, lambda indices: [f"{to}[{offset_text(move.offset, move.strides, indices)}] = {value};"])
     if run:
         def copy(indices: list[str]) -> list[str]:
             target = offset_text(move.offset, move.strides[:-1], indices)
             source = offset_text(move.source_offset, move.source_strides[:-1], indices)
-            return [f"tw_move(out + {target}, in{move.source} + {source}, {run});"]
+            return [f"tw_move({to} + {target}, {taken} + {source}, {run});"]
         return loops(move.dims[:-1], copy)
     lines = [f"static const int32_t from{suffix}_{axis}[{len(table)}] = {{{', '.join(map(str, table))}}};"
              for axis, table in move.tables.items()]
@@ -142,12 +152,13 @@ def _c_move(move: StridedCopy, call: Call, suffix: str) -> list[str]:
         plain = tuple(0 if axis in move.tables else stride for axis, stride in enumerate(move.source_strides))
         looked = [f"from{suffix}_{axis}[{indices[axis]}]" for axis in move.tables]
         source = " + ".join([*looked, offset_text(move.source_offset, plain, indices)])
-        return [f"out[{offset_text(move.offset, move.strides, indices)}] = in{move.source}[{source}];"]
+        return [f"{to}[{offset_text(move.offset, move.strides, indices)}] = {taken}[{source}];"]
 
     return lines + loops(move.dims, element, unrolled=_STEPS if move.dims and move.dims[-1] > _UNROLLED else 1)
 
 
-def _move_cycles(move: StridedCopy, call: Call, memory: MemoryTiming) -> int:
+def move_cycles(move: StridedCopy, call: Call, memory: MemoryTiming) -> int:
+    """Estimate the core's cycles for a copy."""
     count = math.prod(move.dims)
     size = np.dtype(call.output.dtype).itemsize
     if run := _run(move, call):

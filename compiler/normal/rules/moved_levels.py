@@ -58,7 +58,8 @@ def _raised(edit: Edit, node: ir.Node) -> int:
         return 0
     count = 0
     for index, value in enumerate(data):
-        if value is None or is_constant(value) or (sources[index] is not None and len(data) > 1) \
+        if value is None or (is_constant(value) and not _looks_up(node)) \
+                or (sources[index] is not None and len(data) > 1) \
                 or value.dtype not in (None, ir.DataType.FLOAT) or same_parameters(levels_behind(value), after[0]):
             continue
         others = [each for each in readers(value) if each is not node]
@@ -68,6 +69,11 @@ def _raised(edit: Edit, node: ir.Node) -> int:
         node.replace_input_with(index, edit.quantised(value, after[0], node))
         count += 1
     return count
+
+
+def _looks_up(node: ir.Node) -> bool:
+    """Tell whether a node takes rows of its first input by computed numbers, as an embedding does."""
+    return not node.domain and node.op_type == "Gather" and not is_constant(node.inputs[1])
 
 
 def _moved_levels(value: ir.Value | None) -> bool:

@@ -6,7 +6,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.cli.test_app import invoke
-from tilewright.runtime.quantise.whole_numbers import MOST_UNBOUND, whole_bounds
+from tilewright.isa.machine import PRESETS
+from tilewright.runtime.compared_run import run_model
+from tilewright.runtime.model_source import find_model
+from tilewright.runtime.quantise.whole_numbers import MOST_UNBOUND, table_ranges, whole_bounds
+from tilewright.tools.progress import Silence
 
 
 def tokens(rows=7, name="ids"):
@@ -32,6 +36,31 @@ def test_a_table_bounds_what_chooses_from_it():
     assert whole_bounds(model) == {"bytes": MOST_UNBOUND}
     model.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT
     assert whole_bounds(model) == {}
+
+
+def test_rows_are_quantised_at_the_range_of_all_of_them():
+    model = tokens()
+    table = numpy_helper.to_array(model.graph.initializer[0])
+    assert table_ranges(model) == {"embedded": [{"rmin": table.min(), "rmax": table.max()}]}
+    model.graph.initializer.append(numpy_helper.from_array(np.zeros((1, 6), np.int64), "wide"))
+    assert table_ranges(model) == {}
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_an_embedding_is_a_copy_of_rows_of_levels(tmp_path, kind):
+    model = tokens(40)
+    model.graph.input[0].type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    model.graph.node[1].input[1] = "ids"
+    del model.graph.node[0]
+    onnx.save(model, tmp_path / "net.onnx")
+    ids = np.random.default_rng(1).integers(-40, 40, (4, 1, 6)).astype(kind)
+    np.savez(tmp_path / "ids.npz", ids=ids)
+    given = find_model(str(tmp_path / "net.onnx"), Silence(), calibrate=tmp_path / "ids.npz")
+    run = run_model(given, PRESETS["base"], "fast", None)
+    assert run.comparison.matches
+    (copied,) = (each for each in run.report.layers if each.kind == "core")
+    assert copied.name.startswith("Gather")
+    assert copied.counts["cycles"] < 2_500
 
 
 @pytest.mark.parametrize("words", [("check",), ("run",)])

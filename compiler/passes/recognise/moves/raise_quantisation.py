@@ -7,7 +7,13 @@ tables that way; an input of the model that is sliced, or cut into phases, is qu
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxDequantizeLinear, OnnxQuantizeLinear, OnnxView
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxConcat,
+    OnnxDequantizeLinear,
+    OnnxGather,
+    OnnxQuantizeLinear,
+    OnnxView,
+)
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.passes.recognise.equivalents.replacement import levels_of
 from tilewright.compiler.passes.recognise.function_tables import same_parameters
@@ -34,7 +40,8 @@ class RaiseQuantisation(Pass):
             move = graph.producer(quantise.inputs[0])
             if move is not None and is_undone(graph, quantise, move):
                 graph = graph.removed(quantise).replace_all_uses(quantise.output, move.inputs[0])
-            elif move is not None and _can_rise(graph, move) and not _is_integer_concat(graph, quantise, move):
+            elif move is not None and (_looks_up(graph, move) or (
+                    _can_rise(graph, move) and not _is_integer_concat(graph, quantise, move))):
                 graph, new = _raised(graph, quantise, move, made)
                 waiting += new
         return graph.without_unread()
@@ -56,6 +63,15 @@ def _can_rise(graph: Graph, move: Node) -> bool:
     if not all(isinstance(reader.operator, OnnxQuantizeLinear) for reader in graph.readers(move.output)):
         return False
     return all(_is_source(graph, name, move) for name in moved_inputs(move))
+
+
+def _looks_up(graph: Graph, move: Node) -> bool:
+    """Tell whether a node takes rows of constant levels by computed numbers, and all that read it make such levels."""
+    source = graph.producer(move.inputs[0])
+    return isinstance(move.operator, OnnxGather) and source is not None and move.output not in graph.outputs \
+        and isinstance(source.operator, OnnxDequantizeLinear) and graph.all_constant(source.inputs) and all(
+            isinstance(reader.operator, OnnxQuantizeLinear)
+            and same_parameters(graph, source.inputs[1:], reader.inputs[1:]) for reader in graph.readers(move.output))
 
 
 def _is_source(graph: Graph, name: str, move: Node) -> bool:

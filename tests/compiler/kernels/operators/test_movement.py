@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.kernels.operators.test_elementwise import check_c, values
-from tests.support.core_kernels import call_of, compute, onnx_runtime
+from tests.support.core_kernels import call_of, compute, onnx_runtime, run_c
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.isa.program import Call, Operand
 
@@ -82,6 +82,27 @@ def test_c_moves_as_numpy_does():
         wanted = onnx_runtime(op, arrays, attrs)
         cases.append((op, arrays, wanted.shape, str(wanted.dtype), attrs))
     check_c(cases)
+
+
+LOOKED_UP = [(tensor(7, 32, dtype="int8"), np.array([[3, -1, 0], [6, -7, 3]], np.int64), 0),
+             (tensor(7, 5), np.array([6, -2], np.int32), 0), (tensor(2, 6, 4, dtype="uint8"), np.array([[5], [-6]]), 1),
+             (tensor(9, dtype="int64"), np.array(4, np.int32), 0), (tensor(3, 4, dtype="int8"), ints(1, 0, -1), 1)]
+
+
+def test_rows_are_looked_up_by_computed_numbers_that_stay_within_the_axis():
+    calls, inputs, expected = [], [], []
+    for table, places, axis in LOOKED_UP:
+        wanted = onnx_runtime("Gather", [table, places], {"axis": axis})
+        call = call_of("Gather", [table, places], wanted.shape, str(table.dtype), {"axis": axis}, computed=True)
+        np.testing.assert_array_equal(compute(call, [table, places]), wanted)
+        far = np.where(places < 0, -2**31, 2**31 - 1).astype(places.dtype)
+        last = np.where(places < 0, 0, table.shape[axis] - 1)
+        calls += [call, call]
+        inputs += [[table, places], [table, far]]
+        expected += [wanted, np.take(table, last, axis)]
+        np.testing.assert_array_equal(compute(call, [table, far]), expected[-1])
+    for result, wanted in zip(run_c(calls, inputs), expected, strict=True):
+        np.testing.assert_array_equal(result, wanted)
 
 
 def test_blocks_to_channels_by_column_are_what_depth_to_space_undoes():
