@@ -7,7 +7,7 @@ from tilewright.compiler.graph.onnx_operators import OnnxOperator
 __all__ = [
     "CoreChain", "CoreHalves", "CoreIntegerSoftmax", "CoreLeast", "CoreLevels", "CoreLogSoftmax", "CoreLookUp",
     "CoreNormalisation",
-    "CoreOperator", "CoreResponse", "CoreSoftmax",
+    "CoreOperator", "CoreQuotient", "CoreResponse", "CoreSoftmax",
 ]
 
 
@@ -86,3 +86,10 @@ class CoreNormalisation(CoreOperator):
     """A normalisation of instances, layers, groups or by the root mean square between the two, perhaps with a Relu."""
 
     op_type: str = "NormalisationOfLevels"
+
+
+@dataclass(frozen=True)
+class CoreQuotient(CoreOperator):
+    """Div of two DequantizeLinear, with QuantizeLinear behind it."""
+
+    op_type: str = "QuotientOfLevels"

@@ -100,6 +100,7 @@ _BY_OPERATOR: tuple[tuple[frozenset[str], str], ...] = tuple((frozenset(names.sp
     ("DequantizeLinear", "also quantise the operators that read its result, or end the model before it"),
     ("QuantizeLinear", "also quantise the operators that compute its input, or give the model integer inputs"),
     ("Add Sub Mul Div Max Min Pow PRelu QLinearMul", "use a constant operand, or quantised tensors of the same shape"),
+    ("QuotientOfLevels", "divide by a constant, or multiply by the divisor's Reciprocal, quantised"),
     ("Sum Mean", "write it as Add of two tensors, each quantised"),
     ("Resize Upsample", "use mode nearest with integer factors, quantised before and after it"),
     ("Softmax LogSoftmax Hardmax SoftmaxOfLevels LogSoftmaxOfLevels",

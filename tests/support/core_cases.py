@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.support.core_networks import CoreStack
+from tilewright.compiler.kernels.levels.pair_look_up import quotient_factors
 from tilewright.compiler.network.layers import Network
 
 X = (1, 4, 4, 6)
@@ -28,6 +29,10 @@ def same(ops: str, inputs: tuple[str, ...] = ("x",), dtype: str = "float32", **a
     return [Case(op, inputs, X, dtype, attrs) for op in ops.split()]
 
 
+QUOTIENT: dict[str, Any] = {"a_scale": 0.0371, "a_zero_point": 3, "b_scale": 0.0213, "b_zero_point": 100,
+                            "y_scale": 0.0174, "y_zero_point": 90, "y_dtype": "uint8"}
+QUOTIENT |= dict(zip(("factors", "offsets"), quotient_factors(QUOTIENT, "int8", "uint8"), strict=True))
+
 CASES: Sequence[Case] = (
     *same("Abs Ceil Celu Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity LeakyRelu Mish Neg QuickGelu Reciprocal "
           "Relu Round Selu Sigmoid Sign Softplus Softsign Swish Tanh ThresholdedRelu Dropout"),
@@ -46,7 +51,7 @@ CASES: Sequence[Case] = (
     *same("RMSNormalization", ("x", "ones6"), opset=23),
     *same("QuantizeLinear", ("x", "scale", "zero"), "int8"), *same("DequantizeLinear", ("q", "scale", "zero")),
     *same("LookUp", ("q", "table")), *same("PairLookUp", ("q", "q", "pairs"), "int8"),
-    *same("WordLookUp", ("q", "words"), "int8"),
+    *same("WordLookUp", ("q", "words"), "int8"), *same("QuotientOfLevels", ("q", "levels"), "uint8", **QUOTIENT),
     *same("SoftmaxOfLevels LogSoftmaxOfLevels", ("q",), scale_value=0.06, axis=1),
     *same("SoftmaxInIntegers", ("q",), "int8", axis=1,
           terms=[int(value) for value in np.floor((2**31 - 1) * np.exp(-0.05 * np.arange(256)))]),

@@ -2,7 +2,8 @@
 
 ``Softmax(DequantizeLinear(x))``, with a QuantizeLinear behind it or without one, ``LRN`` between the two, and
 normalisations of instances, layers, groups and by the root mean square, with constant parameters and perhaps a Relu
-behind them; what their kernels refuse stays float. ArgMax and ArgMin of levels are those of what the levels stand for.
+behind them, and quotients of two tensors; what their kernels refuse stays float. ArgMax and ArgMin of levels are those
+of what the levels stand for.
 """
 
 import math
@@ -15,6 +16,7 @@ from tilewright.compiler.graph.core_operators import (
     CoreLogSoftmax,
     CoreNormalisation,
     CoreOperator,
+    CoreQuotient,
     CoreResponse,
     CoreSoftmax,
 )
@@ -30,6 +32,7 @@ from tilewright.compiler.graph.onnx_operators import (
 )
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.graph.scales import fixed_numbers
+from tilewright.compiler.kernels.levels.pair_look_up import quotient_factors
 from tilewright.compiler.kernels.refusal import refusal_of
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.passes.lower.build_core import core_info, core_layer, is_core
@@ -57,6 +60,8 @@ class FuseLevels(Pass):
                 graph = _fused(graph, node, _OF_LEVELS[node.op])
             elif node.op in _NORMALISATIONS:
                 graph = _normalised(graph, node)
+            elif isinstance(node.operator, OnnxDiv):
+                graph = _quotient(graph, node)
             elif node.op in _POSITIONS and (source := _levels(graph, node)) is not None:
                 graph = graph.replaced((node,), node.with_(inputs=(source.inputs[0], *node.inputs[1:])))
         return graph if graph is before else graph.without_unread(lambda node: not is_core(node))
@@ -121,9 +126,26 @@ def _normalised(graph: Graph, node: Node) -> Graph:
     return graph.replaced(nodes, whole) if _is_computed(graph, whole) else graph
 
 
-def _levels(graph: Graph, node: Node) -> Node | None:
-    """Return the DequantizeLinear that ``node`` reads, if it is of 8 bits with one positive scale."""
-    source = graph.producer(node.inputs[0])
+def _quotient(graph: Graph, node: Node) -> Graph:
+    """Return the graph with a Div of levels to levels by whole numbers; or as it was."""
+    a, b, quantise = _levels(graph, node), _levels(graph, node, 1), graph.only_reader(node.output)
+    kind = None if quantise is None else graph.tensors.get(quantise.output)
+    if a is None or b is None or quantise is None or not isinstance(quantise.operator, OnnxQuantizeLinear) \
+            or kind is None or kind.dtype not in _BYTES or not _is_per_tensor(graph, quantise):
+        return graph
+    attributes: dict[str, Any] = {"y_dtype": kind.dtype}
+    for name, each in (("a", a), ("b", b), ("y", quantise)):
+        attributes |= _quantisation(graph, each, f"{name}_scale", f"{name}_zero_point")
+    types = [str(graph.tensors[each.inputs[0]].dtype) for each in (a, b)]
+    attributes["factors"], attributes["offsets"] = quotient_factors(attributes, *types)
+    whole = Node(CoreQuotient(attributes=attributes), (a.inputs[0], b.inputs[0]), quantise.output, node.onnx_nodes,
+                 node.reason)
+    return graph.replaced((node, quantise), whole) if _is_computed(graph, whole) else graph
+
+
+def _levels(graph: Graph, node: Node, place: int = 0) -> Node | None:
+    """Return the DequantizeLinear that is an input of ``node``, if it is of 8 bits with one positive scale."""
+    source = graph.producer(node.inputs[place])
     if source is None or not isinstance(source.operator, OnnxDequantizeLinear) or not _is_per_tensor(graph, source):
         return None
     tensor = graph.tensors.get(source.inputs[0])
