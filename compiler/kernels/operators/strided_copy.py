@@ -162,7 +162,8 @@ def move_cycles(move: StridedCopy, call: Call, memory: MemoryTiming) -> int:
     count = math.prod(move.dims)
     size = np.dtype(call.output.dtype).itemsize
     if run := _run(move, call):
-        return count * size // run * (CALL + ROW) + count * size // 4 * (LOOP + access_cycles(memory, 1, 1))
+        # A word's store and the load of the next are under way together.
+        return count * size // run * (CALL + ROW) + count * size // 4 * (access_cycles(memory, 2) + 2)
     small = _merged(move)
     rows = math.prod(small.dims[:-1])
     if move.source is None:
