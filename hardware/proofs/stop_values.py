@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-from tilewright.rtl.bus.axi import MAX_BURST, WRITES_AHEAD
-
 __all__ = ["STOP_OUTSTANDING", "stop_exposed", "stop_values"]
 
 STOP_OUTSTANDING = 4
@@ -12,6 +10,8 @@ STOP_OUTSTANDING = 4
 
 def stop_values() -> Mapping[str, object]:
     """Return the values of stop.sv.j2; ``words`` is the most that bursts which have begun may lack."""
+    from tilewright.rtl.bus.axi import MAX_BURST, WRITES_AHEAD
+
     places = STOP_OUTSTANDING.bit_length() - 1
     return {"outstanding": STOP_OUTSTANDING, "level_bits": places + 1, "place_bits": places,
             "words": MAX_BURST + WRITES_AHEAD - 1}

@@ -51,7 +51,7 @@ FLOORS = (
 ALLOWED = {
     "isa": (set(), {"numpy"}),     # in isa/coded and isa/semantics alone: see DOORS
     "models": (set(), {"numpy", "onnx", "onnxruntime", "sklearn", "torch"}),
-    "tools": (set(), {"jinja2", "numpy", "rich"}),
+    "tools": (set(), {"jinja2", "numpy", "pyosys", "rich"}),
     "rtl": ({"isa"}, {"amaranth"}),
     # google: protobuf, whose error tells that a file is no ONNX.
     "compiler": ({"isa", "tools"},
@@ -71,7 +71,7 @@ ALLOWED = {
     "bench": ({"compiler", "energy", "hardware", "isa", "models", "runtime", "sim", "tools"},
               {"matplotlib", "numpy", "optuna", "plotly", "pydantic", "ray", *_QUANTISERS}),
     "cli": ({"bench", "compiler", "energy", "hardware", "isa", "models", "runtime", "sim", "tools"},
-            {"click", "numpy", "rich", "typer"}),
+            {"click", "numpy", "packaging", "rich", "typer"}),
     # As a user's own files do.
     "examples": ({"isa"}, {"amaranth", "numpy", "onnx"}),
 }
@@ -95,11 +95,13 @@ DOORS = {
     "onnxruntime": ("bench/toolchains/writers", "compiler/graph/value_tables.py",
                     "compiler/normal/folding.py", "compiler/onnx/opset.py", "models", "runtime"),
     "onnxscript": ("compiler/onnx/cleaning.py",),
-    "tilewright.rtl": ("hardware/proofs/guarded_master.py", "hardware/proofs/unitless_coprocessor.py", "rtl",
-                       "sim/verilog/elaborate.py"),
+    "tilewright.rtl": ("hardware/proofs/guarded_master.py", "hardware/proofs/stop_values.py",
+                       "hardware/proofs/unitless_coprocessor.py", "rtl", "sim/verilog/elaborate.py"),
     "optuna": ("bench/exploration",),
     "plotly": ("bench/explore_page/explore_figures.py",),
+    "packaging": ("cli/doctor.py",),
     "pydantic": ("runtime/design", "bench/exploration/space_file.py"),
+    "pyosys": ("tools/native_yosys.py",),
     "ray": ("bench/exploration/ray_workers.py",),
     "tflite": ("compiler/tflite/flat_file.py", "compiler/tflite/stored/sparse.py"),
     "torch": ("bench/toolchains/writers", "models"),
