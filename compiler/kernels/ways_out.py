@@ -82,7 +82,7 @@ _BY_CAUSE: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(cause), t
     ("row unit takes normalisations along", "normalise the last axis, and leave its variance in float"),
     ("row unit needs", "give it a scale, a bias and an epsilon that count in levels of its input and result"),
     ("row unit leaves levels", "quantise its input and its result to one type, and the result with a scale below 1"),
-    ("so few elements cost", "nothing to do here: it takes a few hundred cycles"),
+    ("so few elements cost", "nothing to do here: the datapath would take about as long"),
     ("a few numbers for each channel", "nothing to do here: the datapath does the rest of the normalisation"),
     ("drops values, as in training", "export the model for inference"),
     ("computes with the constant|all that it joins is constant",

@@ -36,8 +36,8 @@ from tilewright.isa.rows.row_softmax import RowSoftmax
 
 __all__ = ["NO_UNIT", "longest_row", "with_row_layers"]
 
-_LEAST = 64
-"""Elements below which loading the table takes longer than the host core."""
+_LEAST = 4
+"""Elements below which the layers of the datapath take about as long as the host core."""
 
 NO_UNIT = "the machine has no row unit, which would take it"
 """Reason of rows on the host core of a machine without the unit."""
@@ -123,7 +123,7 @@ def _row_layer(layer: AnyLayer, network: Network, tensors: dict[str, TensorInfo]
     if isinstance(function, str):
         return replace(layer, reason=function)
     if rows.length * rows.count * source.images < _LEAST:
-        return replace(layer, reason="so few elements cost the host core less than a layer of the datapath")
+        return replace(layer, reason="so few elements cost the host core no more than layers of the datapath")
     names = _direct(rows, source, target) or _views((call, rows), layer, (source, target), network, tensors) \
         or _turned((call, rows), layer, (source, target), tensors, copies)
     if names is None:
