@@ -72,8 +72,14 @@ def _raised(edit: Edit, node: ir.Node) -> int:
 
 
 def _looks_up(node: ir.Node) -> bool:
-    """Tell whether a node takes rows of its first input by computed numbers, as an embedding does."""
-    return not node.domain and node.op_type == "Gather" and not is_constant(node.inputs[1])
+    """Tell whether a node takes rows of its first input by computed numbers, as an embedding does.
+
+    Single numbers that are taken so are a function of levels, and stay as they are.
+    """
+    if node.domain or node.op_type != "Gather" or is_constant(node.inputs[1]):
+        return False
+    table = node.inputs[0].shape if node.inputs[0] is not None else None
+    return table is not None and len(table) > 1
 
 
 def _moved_levels(value: ir.Value | None) -> bool:

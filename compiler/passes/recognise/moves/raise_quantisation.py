@@ -69,6 +69,7 @@ def _looks_up(graph: Graph, move: Node) -> bool:
     """Tell whether a node takes rows of constant levels by computed numbers, and all that read it make such levels."""
     source = graph.producer(move.inputs[0])
     return isinstance(move.operator, OnnxGather) and source is not None and move.output not in graph.outputs \
+        and len(graph.tensors[move.inputs[0]].shape or ()) > 1 \
         and isinstance(source.operator, OnnxDequantizeLinear) and graph.all_constant(source.inputs) and all(
             isinstance(reader.operator, OnnxQuantizeLinear)
             and same_parameters(graph, source.inputs[1:], reader.inputs[1:]) for reader in graph.readers(move.output))
