@@ -26,9 +26,10 @@ PROJECT = tomllib.loads(read(ROOT / "pyproject.toml"))["project"]
 
 
 def needs() -> list[str]:
-    """Return the requirements of the project and of its extras."""
-    extras = PROJECT["optional-dependencies"]
-    return [*PROJECT["dependencies"], *(each for group in extras.values() for each in group)]
+    """Return the requirements of the project and of its extras, without the platforms that they are for."""
+    extras = PROJECT["optional-dependencies"].values()
+    groups = PROJECT["dependencies"], *extras
+    return [each.partition(";")[0].strip() for group in groups for each in group]
 
 
 def test_a_row_says_what_was_tried():
