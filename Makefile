@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: pages machines peers benchmarks pictures batches dram package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs zoo area area-model ablation clean board calibrate prove coverage site docs-check notebooks toolchains
+.PHONY: pages machines peers benchmarks pictures batches dram package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs zoo area area-model families ablation clean board calibrate prove coverage site docs-check notebooks toolchains
 
 BIN := .venv/bin
 
@@ -140,7 +140,7 @@ peers: setup  ## regenerate docs/peers.md: our cycles beside those that Vela est
 benchmarks: setup  ## regenerate docs/benchmarks.md and docs/energy.md (hours; what has been run is kept)
 	@$(BIN)/tilewright bench --energy docs/energy.md
 
-pages: docs area area-model batches benchmarks coverage dram machines peers prove toolchains zoo  ## regenerate every generated page: most of a day; each names its command, commit and computer
+pages: docs area area-model families batches benchmarks coverage dram machines peers prove toolchains zoo  ## regenerate every generated page: most of a day; each names its command, commit and computer
 
 area-model: setup  ## fit the area model again, and regenerate docs/area-model.md; synthesises machines that measured.json lacks (minutes each)
 	@$(BIN)/python -m tilewright.hardware.area_model.measure_area
@@ -148,6 +148,9 @@ area-model: setup  ## fit the area model again, and regenerate docs/area-model.m
 
 area: setup  ## regenerate docs/area.md: synthesis, place and route of every machine (an hour, once)
 	@$(BIN)/python -m tilewright.hardware.synthesis.area_page docs/area.md
+
+families: setup  ## regenerate docs/families.md: nano and base on seven FPGA families, synthesised (half an hour, once)
+	@$(BIN)/python -m tilewright.hardware.synthesis.area_page --families docs/families.md
 
 ablation: setup  ## regenerate docs/ablation.md: what each instruction and unit earns (minutes; with TARGET=ecp5-85k also area, an hour, once)
 	@$(BIN)/tilewright ablate lenet5 vgg16-32 resnet18-32 --machine nano --machine base $(if $(TARGET),--target $(TARGET)) -o docs/ablation.md

@@ -1,7 +1,7 @@
-"""The page docs/area.md: area and frequency of the presets on every target, from runs of `tilewright synth`.
+"""Pages of area from runs of `tilewright synth`: docs/area.md of the presets, docs/families.md of FPGA families.
 
-``python -m tilewright.hardware.synthesis.area_page docs/area.md`` writes it, and its pictures: of shares beside it, and
-of floorplans below ``pictures/``. ``--cases`` limits it.
+``python -m tilewright.hardware.synthesis.area_page docs/area.md`` writes the first, and its pictures: of shares beside
+it, and of floorplans below ``pictures/``. ``--cases`` limits it. With ``--families`` it writes the second, without any.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from tilewright.tools.page_origin import with_origin
 from tilewright.tools.progress import Steps
 from tilewright.tools.templates import render
 
-__all__ = ["CASES", "AreaCase", "main", "page", "run"]
+__all__ = ["CASES", "FAMILIES", "AreaCase", "families", "main", "page", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,15 @@ CASES = (
     AreaCase("nano", "ecp5-25k", with_core=True, freq=40),
     AreaCase("large", "ecp5-85k", place=False), AreaCase("nano", "ice40up5k", place=False, row_only=True),
     *(AreaCase(machine, "xc7", place=False, row_only=True) for machine in ("nano", "base", "large")),
-    AreaCase("nano", "nexus-40", row_only=True), AreaCase("nano", "gw2a-18", row_only=True),
-    *(AreaCase("base", target, place=False, row_only=True) for target in ("nexus-40", "gw2a-18")),
-    *(AreaCase(machine, target, place=False, row_only=True)
-      for target in ("gw5a-25", "cyclonev", "gatemate-a1") for machine in ("nano", "base")),
     AreaCase("nano", "osu018"), AreaCase("base", "osu018"), AreaCase("nano", "sky130"), AreaCase("base", "sky130"),
 )
 
+FAMILIES = tuple(AreaCase(machine, target, place=False, row_only=True) for machine in ("nano", "base")
+                 for target in ("ecp5-85k", "nexus-40", "gw2a-18", "gw5a-25", "xc7", "cyclonev", "gatemate-a1"))
+"""Synthesised for each family, and not placed."""
+
 _TEMPLATE = Path(__file__).with_name("area_page.md.j2")
+_FAMILIES_TEMPLATE = Path(__file__).with_name("families_page.md.j2")
 
 
 def page(reports: Sequence[tuple[AreaCase, SynthesisReport]], image: str) -> str:
@@ -88,6 +89,16 @@ def page(reports: Sequence[tuple[AreaCase, SynthesisReport]], image: str) -> str
     names = ", ".join(case.name for case in CASES if case not in done)
     return render(_TEMPLATE, left_out=names, versions=versions, image=image, reports=reports,
                   summary_row=_summary_row, block_table=_block_table, summary=summary)
+
+
+def families(reports: Sequence[tuple[AreaCase, SynthesisReport]]) -> str:
+    """Return the page of families: a row of each machine and target; it names usual cases that are missing."""
+    done = {case for case, _ in reports}
+    left_out = ", ".join(case.name for case in FAMILIES if case not in done)
+    versions = ", ".join(dict.fromkeys(step.tool for _, report in reports for step in report.steps))
+    cells = [(report.target_title, *_summary_row(report)) for _, report in reports]
+    return render(_FAMILIES_TEMPLATE, versions=versions, left_out=left_out, rows=[
+        [machine, title, *figures[:4], fits] for title, machine, _, *figures, fits, _, _ in cells])
 
 
 def _summary_row(report: SynthesisReport) -> list[str]:
@@ -129,12 +140,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("page", type=Path)
     parser.add_argument("--cases", metavar="CASE", nargs="+", help=f"of {'; '.join(case.name for case in CASES)}")
+    parser.add_argument("--families", action="store_true", help="write the page of FPGA families instead")
     given = parser.parse_args()
-    named = {case.name: case for case in CASES}
+    named = {case.name: case for case in (FAMILIES if given.families else CASES)}
     wanted = given.cases or list(named)
     if unknown := [name for name in wanted if name not in named]:
         parser.error(f"cases must be of {', '.join(named)}, not {', '.join(unknown)}")
     reports = run([named[name] for name in wanted], Steps())
+    if given.families:
+        write_file(given.page, with_origin(families(reports), "make families").encode())
+        return
     image = given.page.with_suffix(".svg")
     write_file(image, picture([report for case, report in reports if not case.row_only]).encode())
     for case, report in reports:

@@ -13,7 +13,7 @@ from tilewright.bench.toolchains.tool_list import read_tools
 from tilewright.bench.zoo.zoo_list import read_list
 from tilewright.hardware.area_model.predicted_area import predict_area
 from tilewright.hardware.proofs.properties import PROPERTIES
-from tilewright.hardware.synthesis.area_page import CASES
+from tilewright.hardware.synthesis.area_page import CASES, FAMILIES
 from tilewright.isa.machine import preset
 from tilewright.runtime.card.model_card import CardRequest, card_of
 from tilewright.runtime.design.design_flags import design_of
@@ -22,7 +22,7 @@ from tilewright.runtime.predicted_network import PredictedNetwork
 from tilewright.tools.page_origin import with_origin
 from tilewright.tools.progress import Silence
 
-GENERATED = ("area", "batches", "benchmarks", "coverage", "dram", "energy", "machines", "peers",
+GENERATED = ("area", "batches", "benchmarks", "coverage", "dram", "energy", "families", "machines", "peers",
              "proofs", "toolchains", "zoo")
 TOLERANCE = 0.02
 """Of cycles: what the schedule may gain before a page is out of date."""
@@ -99,6 +99,17 @@ def test_area_is_of_the_cases_that_there_are_and_of_gateware_of_today(machine):
     today = predict_area(preset(machine), "ecp5-85k")
     assert multipliers == today.total("DSP")
     assert flip_flops == pytest.approx(today.total("FF"), rel=today.errors["FF"].worst)
+
+
+def test_families_are_those_of_the_list_and_of_gateware_of_today():
+    (table,) = re.findall(r"(?:^\|.*\n)+", page("families"), re.MULTILINE)
+    shown = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    left_out = re.findall(r"(\w+)@[a-z0-9-]+", page("families").partition("\n| ")[0])
+    assert sorted([*(row[0] for row in shown), *left_out]) == sorted(case.machine for case in FAMILIES)
+    for name, ecp5 in ((row[0], row) for row in shown if "ECP5" in row[1]):
+        today = predict_area(preset(name), "ecp5-85k")
+        assert number(ecp5[4]) == today.total("DSP")
+        assert number(ecp5[3]) == pytest.approx(today.total("FF"), rel=0.05)
 
 
 @pytest.mark.parametrize("machine", ["base", "base,array=winograd"])
