@@ -29,7 +29,7 @@ class AreaCase:
     """A machine, as ``--machine`` states it, on a target; ``place`` includes the timing of standard cells.
 
     ``seed`` and ``freq``, the goal in MHz, are of place and route. ``row_only`` cases have a row of the table and no
-    section by block.
+    section by block. On ECP5 memories keep their ``collision_logic``, as the area model has it.
     """
 
     machine: str
@@ -39,6 +39,7 @@ class AreaCase:
     seed: int = 1
     freq: float = 80
     row_only: bool = False
+    collision_logic: bool = True
 
     @property
     def name(self) -> str:
@@ -59,6 +60,7 @@ class AreaCase:
     def command(self) -> str:
         """Return the command that gives it."""
         flags = (" --with-core" if self.with_core else "") + ("" if self.place else " --no-place")
+        flags += " --collision-logic" if self.collision_logic and self.target.startswith("ecp5") else ""
         flags += f" --seed {self.seed}" if self.seed != 1 else ""
         flags += f" --clock {self.freq:g}MHz" if self.freq != 80 else ""
         return f"tilewright synth --target {self.target} --machine {self.machine}{flags}"
@@ -74,7 +76,8 @@ CASES = (
     AreaCase("nano", "osu018"), AreaCase("base", "osu018"), AreaCase("nano", "sky130"), AreaCase("base", "sky130"),
 )
 
-FAMILIES = tuple(AreaCase(machine, target, place=False, row_only=True) for machine in ("nano", "base")
+FAMILIES = tuple(AreaCase(machine, target, place=False, row_only=True, collision_logic=False)
+                 for machine in ("nano", "base")
                  for target in ("ecp5-85k", "nexus-40", "gw2a-18", "gw5a-25", "xc7", "cyclonev", "gatemate-a1"))
 """Synthesised for each family, and not placed."""
 
@@ -130,7 +133,8 @@ def run(cases: Iterable[AreaCase], steps: Steps) -> list[tuple[AreaCase, Synthes
         with steps.step(f"Elaborating {case.machine}"):
             design = machine_design(design_of(case.machine).machine, with_core=case.with_core)
         request = SynthesisRequest(design, case.machine, with_core=case.with_core, place=case.place,
-                                   seed=case.seed, freq=case.freq, floorplan=case.floorplan is not None)
+                                   seed=case.seed, freq=case.freq, any_collision=not case.collision_logic,
+                                   floorplan=case.floorplan is not None)
         found.append((case, synthesise(request, case.target, steps.step)))
     return found
 
