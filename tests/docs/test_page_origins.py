@@ -109,7 +109,8 @@ def test_families_are_those_of_the_list_and_of_gateware_of_today():
     for name, ecp5 in ((row[0], row) for row in shown if "ECP5" in row[1]):
         today = predict_area(preset(name), "ecp5-85k")
         assert number(ecp5[4]) == today.total("DSP")
-        assert number(ecp5[3]) == pytest.approx(today.total("FF"), rel=0.05)
+        # The area model counts the logic of collisions, 7 to 9 % of flip-flops, which the page's memories lack.
+        assert 0.88 * today.total("FF") < number(ecp5[3]) < today.total("FF")
 
 
 @pytest.mark.parametrize("machine", ["base", "base,array=winograd"])
