@@ -149,7 +149,7 @@ area-model: setup  ## fit the area model again, and regenerate docs/area-model.m
 area: setup  ## regenerate docs/area.md: synthesis, place and route of every machine (an hour, once)
 	@$(BIN)/python -m tilewright.hardware.synthesis.area_page docs/area.md
 
-families: setup  ## regenerate docs/families.md: nano and base on seven FPGA families, synthesised (half an hour, once)
+families: setup  ## regenerate docs/families.md: nano and base on seven FPGA families, synthesised (hours, once)
 	@$(BIN)/python -m tilewright.hardware.synthesis.area_page --families docs/families.md
 
 ablation: setup  ## regenerate docs/ablation.md: what each instruction and unit earns (minutes; with TARGET=ecp5-85k also area, an hour, once)

@@ -19,7 +19,7 @@ _SAMPLES = ((64, 32), (4096, 8), (8192, 8), (8192, 64), (32768, 64), (131072, 64
 """Macros, bytes and bits, that stand for all in the page."""
 
 _EVENTS = ("register_cycle", "register_toggle", "clock gating", "toggles with clock gates")
-"""What blocks have prices of: two by register, in pJ, and two that are ratios to those."""
+"""Events that blocks have prices of: two by register, in pJ, and two that are ratios to those."""
 
 
 def page() -> str:

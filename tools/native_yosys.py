@@ -8,13 +8,19 @@ import argparse
 import ctypes
 import os
 import re
+import signal
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 
 __all__ = ["main"]
 
 _ABNORMAL = re.compile(r"^.*\b(?:ERROR|Warning): .*$", re.MULTILINE)
+_PARENTS_END = 1
+"""Linux' PR_SET_PDEATHSIG, of prctl(2)."""
+
 _VERSION = re.compile(r"Yosys \d\S* \(git sha1 \w+")
 
 
@@ -36,33 +42,44 @@ def main() -> int:
             script = f"{folder}/script"
             Path(script).write_bytes(sys.stdin.buffer.read())
         log = given.log or f"{folder}/log"
-        status = _in_child(f"tee {'-q ' if given.quiet else ''}-o {log} script {script}")
+        status = _in_child(("tee", *(["-q"] if given.quiet else []), "-o", log, "script", script))
         said = _ABNORMAL.findall(Path(log).read_text(errors="replace")) if os.path.exists(log) else []
         if given.quiet:
             sys.stderr.writelines(f"{line}\n" for line in dict.fromkeys(said))
         return status
 
 
-def _in_child(command: str) -> int:
+def _in_child(command: Sequence[str]) -> int:
+    """Run a command of Yosys in a child, which ends with this process, whatever ends it; return its status."""
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)   # Python's own handlers wait for the library to return
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PARENTS_END, signal.SIGKILL)
         try:
             from pyosys import libyosys
 
-            libyosys.Pass.call(libyosys.Design(), command)
+            libyosys.Pass.call(libyosys.Design(), list(command))
             ctypes.CDLL(None).fflush(None)   # nothing else of the library is ended in an orderly way
         except (ImportError, OSError, RuntimeError, AttributeError) as error:
             sys.stderr.write(f"ERROR: The library of pyosys did not run: {error}; YOSYS may name another Yosys\n")
             os._exit(1)
         os._exit(0)
+
+    def ends(number: int, frame: FrameType | None) -> None:
+        os.kill(child, signal.SIGTERM)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, ends)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return status if status >= 0 else 128 - status
 
 
 def _version(folder: Path) -> int:
     written = folder / "version.v"
-    if status := _in_child(f"tee -q -o {folder}/log write_verilog {written}"):
+    if status := _in_child(("tee", "-q", "-o", f"{folder}/log", "write_verilog", str(written))):
         return status
     found = _VERSION.search(written.read_text())
     print(f"{found[0]})" if found else "Yosys")

@@ -24,7 +24,7 @@ _PER_CHANNEL = 13
 
 _BRANCHING = ("If", "Loop")
 WAY_OUT = "cut the model so that this node runs outside, or replace it"
-"""What to do about a node whose operator is not compiled, as the end of a sentence."""
+"""The way out for a node whose operator is not compiled, as the end of a sentence."""
 
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _POINTER = b"version https://git-lfs.github.com/spec/"

@@ -28,7 +28,7 @@ OPERATORS = (
 are computed in float between integer ones, and where they have one input they become a table of 256 values."""
 
 _QUANTISED = {*OPERATORS, "BatchNormalization"}
-"""What comes out quantised: a BatchNormalization of constants is a depthwise Conv by then."""
+"""Operators that come out quantised: a BatchNormalization of constants is a depthwise Conv by then."""
 
 _PRODUCTS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
 _MOVES = {"Cast", "DepthToSpace", "Dropout", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice",

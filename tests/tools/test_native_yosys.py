@@ -1,8 +1,11 @@
 """Yosys' command line on pyosys: scripts from files and standard input, logs, and how errors end."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +60,33 @@ def test_a_library_that_does_not_load_is_an_error_and_nothing_goes_on(tmp_path):
                           env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("ERROR: The library of pyosys did not run: GLIBC_2.99 not found; YOSYS ")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_yosys_is_left_by_what_ends_it(tmp_path, number):
+    os.mkfifo(tmp_path / "never.v")
+    (tmp_path / "script.ys").write_text("read_verilog never.v\n")
+    with subprocess.Popen([sys.executable, "-P", native_yosys.__file__, "-q", "script.ys"], cwd=tmp_path) as running:
+        children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+        while not (child := children.read_text().strip()):
+            time.sleep(0.01)
+        while "libyosys" not in Path(f"/proc/{child}/maps").read_text():
+            time.sleep(0.01)
+        running.send_signal(number)
+        assert running.wait(10) != 0
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{child}").exists() and "State:\tZ" not in Path(f"/proc/{child}/status").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_folders_may_have_spaces(tmp_path):
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "a b" / "script.ys").write_text(f"{INVERTER}proc\n")
+    done = yosys("-q", "-l", "a b/out.log", "a b/script.ys", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Executing PROC pass" in (tmp_path / "a b" / "out.log").read_text()
 
 
 def test_a_missing_script_is_an_error(tmp_path):

@@ -10,7 +10,7 @@ from tilewright.compiler.normal.values import attribute, constant, is_constant, 
 __all__ = ["BOUNDS"]
 
 Bounds = tuple[ir.Value, np.float32, np.float32]
-"""What is bounded, and from where to where."""
+"""A bounded tensor, its least and its greatest value."""
 
 _BOUNDS_ARE_INPUTS = 11
 _LEAST, _MOST = np.float32(-np.inf), np.float32(np.inf)
