@@ -1,5 +1,7 @@
 """Nodes of constants, computed as ONNX's reference implementation does, or by ONNX Runtime where the two differ."""
 
+import math
+
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -39,12 +41,15 @@ of range has not set, and operators that an opset has not. The others are of Num
 
 def folds(node: ir.Node) -> bool:
     """Tell whether a node of constants is computed now."""
-    return not node.domain and (node.op_type in ELEMENTWISE or is_move(node)) and len(node.outputs) == 1
+    return not node.domain and len(node.outputs) == 1 and (
+        node.op_type in ELEMENTWISE or node.op_type == "ConstantOfShape" or is_move(node))
 
 
 def result(node: ir.Node, arrays: list[np.ndarray | None], opset: int) -> np.ndarray | None:
     """Return what a node makes of ``arrays``, None for absent inputs; None where the reference cannot tell."""
     if node.op_type in _GROWING and sum(each.size for each in arrays[:1] if each is not None) > _MOST:
+        return None
+    if node.op_type == "ConstantOfShape" and arrays and arrays[0] is not None and math.prod(arrays[0].tolist()) > _MOST:
         return None
     names = ["" if each is None else f"i{index}" for index, each in enumerate(arrays)]
     made = onnx.helper.make_node(node.op_type, names, ["o"])

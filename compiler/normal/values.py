@@ -4,12 +4,13 @@ from collections.abc import Hashable
 from typing import Any, TypeGuard
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 
 __all__ = [
     "ARITHMETIC", "CHOICES", "CLAMPS", "FUNCTIONS_OF_ONE", "MOVES", "WEIGHTS", "attribute", "constant", "data_inputs",
-    "is_constant", "is_dequantise", "is_move", "is_quantise", "levels_behind", "parameters", "per_tensor", "readers",
-    "same_parameters", "source", "weight_axis", "zero_type",
+    "is_constant", "is_dequantise", "is_move", "is_of_levels", "is_quantise", "levels_behind", "parameters",
+    "per_tensor", "readers", "same_parameters", "source", "weight_axis", "zero_type",
 ]
 
 MOVES = frozenset({"Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Split", "Gather", "Expand",
@@ -37,6 +38,11 @@ WEIGHTS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 1, "MatMul": -1}
 def is_quantise(node: ir.Node | None) -> TypeGuard[ir.Node]:
     """Tell whether a node is a QuantizeLinear."""
     return node is not None and node.op_type == "QuantizeLinear" and not node.domain
+
+
+def is_of_levels(node: ir.Node | onnx.NodeProto) -> bool:
+    """Tell whether a node computes on levels, of whatever domain: QLinearConv, QGemm and their like."""
+    return node.op_type.startswith("QLinear") or node.op_type == "QGemm"
 
 
 def is_dequantise(node: ir.Node | None) -> TypeGuard[ir.Node]:

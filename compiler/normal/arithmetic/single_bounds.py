@@ -64,6 +64,11 @@ def _bounds(node: ir.Node) -> Bounds | None:
         return (x, np.float32(0), _MOST) if _of_floats(x) else None
     if node.op_type in ("Max", "Min"):
         return _largest(node)
+    if node.op_type == "PRelu":
+        slope = constant(ends[0])
+        return (x, np.float32(0), _MOST) if slope is not None and not slope.any() and _of_floats(x) else None
+    if node.op_type == "Where":
+        return _chosen(node)
     if node.op_type != "Clip" or node.attributes or not _of_floats(x):
         return None
     held = [None if each is None else constant(each) for each in ends]
@@ -80,19 +85,44 @@ def _largest(node: ir.Node) -> Bounds | None:
     if len(node.inputs) != 2:
         return None
     for x, other in (node.inputs, node.inputs[::-1]):
-        bound = constant(other)
-        if x is None or bound is None or is_constant(x) or bound.size != 1 or bound.dtype != np.float32 \
-                or not np.isfinite(bound).all() or (bound.ndim and (x.shape is None or len(x.shape) < bound.ndim)):
-            continue
-        return (x, bound.item(), _MOST) if node.op_type == "Max" else (x, _LEAST, bound.item())
+        bound = _number(x, other)
+        if x is not None and bound is not None:
+            return (x, bound, _MOST) if node.op_type == "Max" else (x, _LEAST, bound)
     return None
+
+
+def _chosen(node: ir.Node) -> Bounds | None:
+    """Return the bound that a Where is which takes a tensor or a number, whichever is greater, or is less."""
+    mask = None if node.inputs[0] is None else node.inputs[0].producer()
+    if mask is None or mask.domain or mask.op_type not in _GREATER | _LESS:
+        return None
+    for x, other in (node.inputs[1:], node.inputs[:0:-1]):
+        bound = _number(x, other)
+        sides = [bound is not None and bool(_number(x, each) == bound) for each in mask.inputs]
+        if x is None or bound is None or sum(sides) != 1 or mask.inputs[sides[0]] is not x:
+            continue
+        takes_greater = ((mask.op_type in _GREATER) == sides[1]) == (x is node.inputs[1])
+        return (x, bound, _MOST) if takes_greater else (x, _LEAST, bound)
+    return None
+
+
+def _number(x: ir.Value | None, other: ir.Value | None) -> np.float32 | None:
+    """Return the one finite number that a constant is, beside a tensor whose shape it does not change."""
+    bound = constant(other)
+    if x is None or bound is None or is_constant(x) or bound.size != 1 or bound.dtype != np.float32 \
+            or not np.isfinite(bound).all() or (bound.ndim and (x.shape is None or len(x.shape) < bound.ndim)):
+        return None
+    return np.float32(bound.item())
 
 
 def _of_floats(x: ir.Value) -> bool:
     return x.dtype in (None, ir.DataType.FLOAT)
 
 
-_READ = frozenset({"Relu", "Clip", "LeakyRelu", "Max", "Min"})
+_READ = frozenset({"Relu", "Clip", "LeakyRelu", "Max", "Min", "PRelu", "Where"})
+_GREATER = frozenset({"Greater", "GreaterOrEqual"})
+_LESS = frozenset({"Less", "LessOrEqual"})
 
-BOUNDS = Rule("bounds", "A Max or Min with one number, a LeakyRelu of slope 0, and several bounds in a row are one "
-              "Relu or Clip", "each is the nearest number within its bounds, and bounds of bounds are bounds", _apply)
+BOUNDS = Rule("bounds", "A Max or Min with one number, a Where that takes the greater or the less of a tensor and one, "
+              "a LeakyRelu or PRelu of slope 0, and several bounds in a row are one Relu or Clip",
+              "each is the nearest number within its bounds, and bounds of bounds are bounds", _apply)

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
+from tilewright.compiler.normal.channel_parts import cut_in_order
 from tilewright.compiler.normal.constant_levels import ConstantLevels, of_constant
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.forms.ranks import rank_of
@@ -74,6 +75,12 @@ def _apply(edit: Edit) -> int:
 def _joined(edit: Edit, concat: ir.Node) -> bool:
     """Join neighbours among the inputs of one Concat; tell whether there were some."""
     parts = [_steps(edit, concat, value) for value in concat.inputs]
+    if (source := _grouped(parts)) is not None:
+        new = _one(edit, concat, parts, source)
+        assert new is not None
+        new.type, new.shape = concat.outputs[0].type, concat.outputs[0].shape
+        edit.replace(concat, new)
+        return True
     kinds: list[Hashable] = [(id(steps[0].node.inputs[0]), *(each.kind for each in steps)) if steps else place
                              for place, steps in enumerate(parts)]
     runs = [each for _, run in groupby(enumerate(kinds), lambda each: each[1])
@@ -96,6 +103,14 @@ def _possible(run: list[int], parts: Sequence[Sequence[_Step]]) -> list[list[int
     fits = all(_side_by_side([each.held[index][1] for each in steps], axis) is not None
                for steps in alike for index, (_, _, axis) in enumerate(steps[0].held))
     return [run] if fits else [[place] for place in run]
+
+
+def _grouped(parts: Sequence[Sequence[_Step]]) -> ir.Value | None:
+    """Return the tensor whose equal parts, in order, are what Convs that are alike read; None if there is none."""
+    if len(parts) < 2 or not all(parts) or len({tuple(each.kind for each in steps) for steps in parts}) > 1 or (
+            parts[0][0].node.op_type != "Conv") or len(_possible(list(range(len(parts))), parts)) > 1:
+        return None
+    return cut_in_order([steps[0].node.inputs[0] for steps in parts], _array(parts[0][0].held[0][1]).shape[1])
 
 
 def _steps(edit: Edit, concat: ir.Node, value: ir.Value | None) -> list[_Step]:
@@ -163,9 +178,10 @@ def _fits(node: ir.Node, place: int, array: np.ndarray) -> bool:
     return array.ndim > 2 if node.op_type == "Conv" else array.ndim == 2
 
 
-def _one(edit: Edit, place: ir.Node, parts: Sequence[Sequence[_Step]]) -> ir.Value | None:
-    """Add what stands for neighbours before ``place``, and return its result."""
-    value = parts[0][0].node.inputs[0]
+def _one(edit: Edit, place: ir.Node, parts: Sequence[Sequence[_Step]],
+         whole: ir.Value | None = None) -> ir.Value | None:
+    """Add what stands for neighbours before ``place``, which may read parts of ``whole``, and return its result."""
+    value = parts[0][0].node.inputs[0] if whole is None else whole
     name = parts[0][0].node.outputs[0].name
     for alike in zip(*parts, strict=True):
         first = alike[0]
@@ -176,6 +192,8 @@ def _one(edit: Edit, place: ir.Node, parts: Sequence[Sequence[_Step]]) -> ir.Val
             assert joined is not None
             inputs[at] = _added(edit, place, joined, axis)
         attributes = {key: each.value for key, each in first.node.attributes.items()}
+        if whole is not None and first.node.op_type == "Conv":
+            attributes["group"] = len(parts)
         value = edit.insert(place, first.node.op_type, inputs, attributes, like=name)
     return value
 
@@ -220,4 +238,5 @@ def _added(edit: Edit, place: ir.Node, held: _Constant, axis: int) -> ir.Value:
 
 
 JOINED = Rule("joined", "A Concat of outputs does not join Convs, Gemms or MatMuls of one tensor that differ in their "
-              "constants alone", "each output is the same sum, of one product", _apply)
+              "constants alone; Convs of its equal parts are one of groups",
+              "each output is the same sum, of one product", _apply)

@@ -13,6 +13,7 @@ from tilewright.compiler.normal.values import (
     is_constant,
     is_dequantise,
     is_move,
+    is_of_levels,
     is_quantise,
     levels_behind,
 )
@@ -70,12 +71,13 @@ def _put_levels_first(node: ir.Node) -> None:
 
 
 def _reaches_levels(node: ir.Node) -> bool:
-    """Tell whether what is made of a node's constant is read by a Q, a DQ or a product, perhaps through such nodes."""
+    """Tell whether a product or an operator on levels reads what is made of a node's constant, perhaps through such."""
     todo, seen = [node], 0
     while todo and seen < 64:
         seen += 1
         for reader in (use.node for output in todo.pop().outputs for use in output.uses()):
-            if is_quantise(reader) or is_dequantise(reader) or (not reader.domain and reader.op_type in WEIGHTS):
+            if is_quantise(reader) or is_dequantise(reader) or is_of_levels(reader) or (
+                    not reader.domain and reader.op_type in WEIGHTS):
                 return True
             if folds(reader):
                 todo.append(reader)

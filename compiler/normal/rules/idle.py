@@ -24,7 +24,10 @@ _UNDONE = {"Neg": "Neg", "Squeeze": "Unsqueeze"}
 _LAST = 2**31 - 1
 """The end of a Slice from here on is that of the axis."""
 
-_NEUTRAL = {"Mul": 1.0, "Div": 1.0, "Add": 0.0, "Sub": 0.0}
+_NEUTRAL = {"Mul": 1.0, "Div": 1.0, "Pow": 1.0, "Add": 0.0, "Sub": 0.0}
+
+_OF_ALL = ("Max", "Mean", "Min", "Sum")
+"""Operators of any number of tensors, and of one they hand it on."""
 
 
 def _apply(edit: Edit) -> int:
@@ -67,7 +70,7 @@ def _unchanged(node: ir.Node) -> ir.Value | None:
     x, name = node.inputs[0], node.op_type
     if x is None:
         return None
-    if name == "Identity":
+    if name == "Identity" or (name in _OF_ALL and len(node.inputs) == 1):
         return x
     if name == "Dropout":
         training = constant(node.inputs[2]) if len(node.inputs) > 2 else None
@@ -201,7 +204,7 @@ def _neutral(node: ir.Node, name: str) -> ir.Value | None:
     return None
 
 
-IDLE = Rule("idle", "Identity, Dropout, a Cast to the same type, x · 1, x + 0, −−x, a Transpose that keeps all axes, a "
-            "Reshape to the same shape, a Slice, Gather or Where of all elements, a Pad by nothing, a Concat of one "
-            "tensor or of all parts of a Split, and a Cast there and back are not there; of two Transposes or views in "
-            "a row there is one", "each hands on its input as it is", _apply)
+IDLE = Rule("idle", "Identity, Dropout, a Cast to the same type, x · 1, x + 0, x¹, −−x, a Transpose that keeps all "
+            "axes, a Reshape to the same shape, a Slice, Gather or Where of all elements, a Pad by nothing, a Concat, "
+            "Sum, Mean, Max or Min of one tensor, a Concat of all parts of a Split, and a Cast there and back are not "
+            "there; of two Transposes or views in a row there is one", "each hands on its input as it is", _apply)

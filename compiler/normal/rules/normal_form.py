@@ -49,6 +49,7 @@ from tilewright.compiler.normal.rules.storage import STORAGE
 from tilewright.compiler.normal.rules.turns import TURNS
 from tilewright.compiler.normal.rules.weight_levels import BLOCKS, WEIGHT_LEVELS
 from tilewright.compiler.normal.types import fill_shapes, fill_types
+from tilewright.compiler.normal.values import is_of_levels
 
 __all__ = ["FORMS", "RULES", "SHAPED_RULES", "NormalForm", "normalise", "without_integer_operators"]
 
@@ -93,8 +94,7 @@ def normalise(proto: onnx.ModelProto) -> NormalForm:
     BadModelError
         If onnx-ir cannot read it.
     """
-    if not any(node.op_type in _QUANTISED or node.op_type.startswith("QLinear") or node.op_type == "QGemm"
-               for node in proto.graph.node):
+    if not any(node.op_type in _QUANTISED or is_of_levels(node) for node in proto.graph.node):
         return _rewritten(proto, FORMS) if _has_other_forms(proto.graph) else NormalForm(proto, {}, ())
     return _rewritten(proto, RULES)
 
@@ -118,7 +118,7 @@ def without_integer_operators(proto: onnx.ModelProto) -> onnx.ModelProto:
     BadModelError
         If onnx-ir cannot read it.
     """
-    if not any(node.op_type.startswith("QLinear") or node.op_type == "QGemm" for node in proto.graph.node):
+    if not any(map(is_of_levels, proto.graph.node)):
         return proto
     return _rewritten(proto, tuple(EXPAND_ALL if rule is EXPAND else rule for rule in RULES)).proto
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from tests.compiler.normal.graphs import computed, model, node, operators, scalar, zero
 from tests.fuzz.twins.judge import judge
@@ -73,6 +73,44 @@ def test_neighbours_are_joined_and_the_rest_stays():
     made = normalise(proto).proto
     assert [len(each.input) for each in made.graph.node if each.op_type == "Concat"] == [4]
     np.testing.assert_array_equal(computed(made)[0], computed(proto)[0])
+
+
+def _grouped(cut, *, order=(0, 1, 2), pair=False):
+    """Return three convolutions, of four channels each that ``cut`` makes, and the Concat of their levels."""
+    constants = _BASE | {f"at{place}": np.array([4 * place], np.int64) for place in range(4)}
+    constants |= {"sizes": np.array([4, 4, 4], np.int64), "one": np.array([1], np.int64)}
+    nodes = [node("QuantizeLinear", ["x", "xs", "xz"], "xq"), node("DequantizeLinear", ["xq", "xs", "xz"], "xd")]
+    if cut == "Split":
+        nodes.append(helper.make_node("Split", ["xd", "sizes"], ["c0", "c1", "c2"], axis=1))
+    else:
+        nodes += [node("Slice", ["xd", f"at{place}", f"at{place + 1}", "one"], f"c{place}") for place in range(3)]
+    for place in range(3):
+        constants |= {f"w{place}": _RNG.integers(-127, 128, (2, 4, 3, 3)).astype(np.int8), f"s{place}": scalar(.01)}
+        given = f"c{order[place]}"
+        if pair:
+            nodes += [node("QuantizeLinear", [given, "xs", "xz"], f"q{place}"),
+                      node("DequantizeLinear", [f"q{place}", "xs", "xz"], f"d{place}")]
+            given = f"d{place}"
+        nodes += [node("DequantizeLinear", [f"w{place}", f"s{place}", "wz"], f"wd{place}"),
+                  node("Conv", [given, f"wd{place}"], f"p{place}", pads=[1, 1, 1, 1])]
+    nodes += [node("Concat", ["p0", "p1", "p2"], "c", axis=1),
+              node("QuantizeLinear", ["c", "ys", "yz"], "yq"), node("DequantizeLinear", ["yq", "ys", "yz"], "y")]
+    return model(nodes, constants, (1, 12, 6, 6))
+
+
+@pytest.mark.parametrize("cut", ["Split", "Slice"])
+@pytest.mark.parametrize("pair", [False, True], ids=["", "of quantised parts"])
+def test_convolutions_of_equal_parts_are_one_of_groups(cut, pair):
+    proto = _grouped(cut, pair=pair)
+    made = normalise(proto)
+    assert [each.op_type for each in made.proto.graph.node].count("Conv") == 1
+    assert [attribute.i for each in made.proto.graph.node for attribute in each.attribute
+            if attribute.name == "group"] == [3]
+    np.testing.assert_allclose(computed(made.proto)[0], computed(proto)[0], atol=.0501)     # sums of floats
+
+
+def test_parts_in_another_order_stay():
+    assert operators(normalise(_grouped("Slice", order=(1, 0, 2))).proto).count("Conv") == 3
 
 
 def _split_bytes(zeros, lowest, highest):

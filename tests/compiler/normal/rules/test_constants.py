@@ -39,6 +39,27 @@ def model(chain, combine):
     return made.SerializeToString()
 
 
+def test_a_bias_that_is_computed_for_a_product_of_levels_is_a_constant():
+    rng = np.random.default_rng(2)
+    constants = {"w": rng.integers(-127, 128, (8, 6)).astype(np.int8), "wz": np.zeros(6, np.int8),
+                 "b": rng.integers(-99, 99, 6).astype(np.int32), "s": np.float32(0.02), "z": np.int8(3),
+                 "ws": np.full(6, 0.01, np.float32)}
+    parts = {"b0": constants["b"][:2], "b1": constants.pop("b")[2:]}
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+             helper.make_node("Concat", ["b0", "b1"], ["b"], axis=0),
+             helper.make_node("QGemm", ["q", "s", "z", "w", "ws", "wz", "b", "s", "z"], ["p"], domain="com.microsoft"),
+             helper.make_node("DequantizeLinear", ["p", "s", "z"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 8))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 6))],
+        [numpy_helper.from_array(np.asarray(value), key) for key, value in (constants | parts).items()])
+    made = helper.make_model(graph, ir_version=9, opset_imports=[
+        helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)])
+    layers = compile_network(made.SerializeToString()).layers
+    assert [isinstance(layer, CoreLayer) for layer in layers] == [False]
+    assert_layers(made.SerializeToString())
+
+
 TWICE = [dequantise("c", "dc", "c"), quantise("dc", "qc", "q"), dequantise("qc", "e", "q")]
 MOVED = {
     "alone": [],

@@ -54,6 +54,9 @@ def _split(sizes, parts, joined, axis=2):
     ([node("Unsqueeze", ["a", "axis"], "n"), node("Squeeze", ["n", "axis"], "b")], {"axis": _sizes(1)}),
     ([node("Reshape", ["a", "line"], "n"), node("Reshape", ["n", "back"], "b")],
      {"line": _sizes(-1), "back": _sizes(*_SHAPE)}),
+    *(([node(op, ["a"], "b")], {}) for op in ("Max", "Mean", "Min", "Sum")),
+    ([node("Pow", ["a", "one"], "b")], {"one": np.float32(1)}),
+    ([node("Pow", ["a", "one"], "b")], {"one": np.asarray(1, np.int64)}),
     _split((1, 3), 2, ["p0", "p1"], 1),
 ], ids=lambda given: given[0].op_type if isinstance(given, list) else "")
 def test_what_hands_on_all_that_it_reads_is_not_there(nodes, constants):
@@ -86,6 +89,14 @@ _ENDS = {"low": np.float32(-.5), "high": np.float32(1.5), "none": np.float32(0),
     ([node("Clip", ["a", "near", "high"], "n"), node("Min", ["n", "low"], "b")], ["Clip"]),
     ([node("LeakyRelu", ["a"], "b", alpha=0.0)], ["Relu"]),
     ([node("LeakyRelu", ["a"], "b", alpha=0.5)], ["LeakyRelu"]),
+    ([node("PRelu", ["a", "none"], "b")], ["Relu"]),
+    ([node("PRelu", ["a", "near"], "b")], ["PRelu"]),
+    *(([node(op, sides, "m"), node("Where", ["m", *taken], "b")], left) for op, sides, taken, left in (
+        ("Greater", ["a", "none"], ["a", "none"], ["Relu"]), ("LessOrEqual", ["a", "none"], ["none", "a"], ["Relu"]),
+        ("GreaterOrEqual", ["near", "a"], ["near", "a"], ["Clip"]), ("Less", ["near", "a"], ["near", "a"], ["Clip"]),
+        ("Less", ["a", "near"], ["near", "a"], ["Clip"]),
+        ("Greater", ["a", "near"], ["a", "low"], ["Greater", "Where"]),
+        ("Greater", ["low", "near"], ["a", "near"], ["Greater", "Where"]))),
 ])
 def test_bounds_are_one_operator(nodes, left):
     used = {name for each in nodes for name in each.input}
