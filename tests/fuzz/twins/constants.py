@@ -6,7 +6,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.fuzz.twins.draft import Draft, attribute
 
-__all__ = ["as_inputs", "as_nodes", "copied", "through_pair", "turned"]
+__all__ = ["as_inputs", "as_nodes", "computed", "copied", "in_floats", "through_pair", "turned"]
 
 
 def _weights(draft: Draft) -> list[tuple[onnx.NodeProto, np.ndarray]]:
@@ -88,6 +88,66 @@ def as_inputs(draft: Draft) -> int:
     chosen = draft.some([each for each in draft.graph.initializer if each.name not in given])
     draft.graph.input.extend(helper.make_tensor_value_info(each.name, each.data_type, each.dims) for each in chosen)
     return len(chosen)
+
+
+def in_floats(draft: Draft) -> int:
+    """Write biases as the floats that their DQ makes of 32 bits."""
+    known, readers = draft.constants(), draft.readers()
+    found = [node for node in draft.graph.node if node.op_type == "DequantizeLinear" and node.input[0] in known and
+             known[node.input[0]].dtype == np.int32 and not node.domain and node.output[0] not in draft.outputs and
+             all(name in known and known[name].ndim < 2 for name in node.input if name) and
+             node.output[0] in readers]
+    chosen = draft.some(found)
+    for node in chosen:
+        floats = known[node.input[0]].astype(np.float32) * known[node.input[1]].astype(np.float32)
+        name = draft.constant(floats, "floats")
+        for reader, index in readers[node.output[0]]:
+            reader.input[index] = name
+    draft.drop(chosen)
+    return len(chosen)
+
+
+def computed(draft: Draft) -> int:
+    """Compute constants while the model runs: of one value, of parts, of doubles."""
+    given = {value.name for value in draft.graph.input} | draft.outputs
+    arrays = {each.name: numpy_helper.to_array(each) for each in draft.graph.initializer
+              if each.name not in given and each.data_type in _COMPUTED}
+    chosen = draft.some(sorted(arrays))
+    gone = {name for name in chosen if _compute(draft, name, arrays[name])}
+    left = [numpy_helper.from_array(numpy_helper.to_array(each), each.name) for each in draft.graph.initializer
+            if each.name not in gone]
+    del draft.graph.initializer[:]
+    draft.graph.initializer.extend(left)
+    return len(gone)
+
+
+_COMPUTED = (TensorProto.FLOAT, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32, TensorProto.INT64)
+
+
+def _compute(draft: Draft, name: str, array: np.ndarray) -> bool:
+    """Compute ``array`` in a way that fits it; false if none does."""
+    ways = []
+    if array.size and np.all(array == array.flat[0]):
+        ways += ["ConstantOfShape", "Expand"]
+    if array.ndim and array.shape[0] > 1:
+        ways.append("Concat")
+    if array.dtype == np.float32:
+        ways.append("Cast")
+    if not ways:
+        return False
+    way = draft.rng.choice(ways)
+    shape = draft.constant(np.asarray(array.shape, np.int64), "shape")
+    if way == "ConstantOfShape":
+        draft.add(way, [shape], name, output=name, value=numpy_helper.from_array(array.reshape(-1)[:1], "value"))
+    elif way == "Expand":
+        draft.add(way, [draft.constant(array.reshape(-1)[:1], name), shape], name, output=name)
+        if not array.ndim:
+            draft.graph.node[-1].op_type = "Reshape"
+    elif way == "Concat":
+        draft.add(way, [draft.constant(array[:1], name), draft.constant(array[1:], name)], name, output=name, axis=0)
+    else:
+        draft.add(way, [draft.constant(array.astype(np.float64), name)], name, output=name, to=TensorProto.FLOAT)
+    return True
 
 
 def copied(draft: Draft) -> int:

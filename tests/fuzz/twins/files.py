@@ -3,9 +3,9 @@
 import onnx
 from onnx import helper
 
-from tests.fuzz.twins.draft import QUANTISATION, Draft
+from tests.fuzz.twins.draft import QUANTISATION, Draft, attribute
 
-__all__ = ["external", "in_functions", "other_opset", "renamed", "reordered", "unordered"]
+__all__ = ["external", "in_functions", "other_opset", "renamed", "reordered", "typed", "unordered"]
 
 _OPSETS = (13, 24)
 """Lowest and highest that the two have; nothing that `_SAME` names has another meaning in one of them."""
@@ -41,18 +41,51 @@ def unordered(draft: Draft) -> int:
 
 def other_opset(draft: Draft) -> int:
     """State another version of ONNX's operators, one in which those of the model are the same."""
+    choices = _versions(draft)
+    if not choices:
+        return 0
+    _state(draft, draft.rng.choice(choices))
+    return 1
+
+
+def _state(draft: Draft, version: int) -> None:
+    for each in draft.model.opset_import:
+        if each.domain in ("", "ai.onnx"):
+            each.version = version
+
+
+def _versions(draft: Draft) -> list[int]:
+    """Return the other versions of ONNX's operators in which those of the model are the same."""
     operators = {node.op_type for node in draft.graph.node if node.domain in ("", "ai.onnx")}
     lowest = max([_OPSETS[0], *(_LATER.get(op, 0) for op in operators)])
     choices = [version for version in range(lowest, _OPSETS[1] + 1) if version != draft.opset]
     if operators - _SAME - _LATER.keys() or draft.opset < _OPSETS[0] or any(
             each.name in ("output_dtype", "block_size", "saturate", "precision") for node in draft.graph.node
             for each in node.attribute):
+        return []
+    return choices
+
+
+_TYPED_FROM = 21
+"""The version from which on a Q says the type of its levels."""
+
+
+def typed(draft: Draft) -> int:
+    """Say the type of levels by ``output_dtype`` in place of a zero point that is none, in a version that has it."""
+    versions = [each for each in (_versions(draft) or [draft.opset]) if each >= _TYPED_FROM]
+    known = draft.constants()
+    found = [node for node in draft.graph.node if node.op_type == "QuantizeLinear" and not node.domain and len(
+        node.input) > 2 and node.input[2] in known and not known[node.input[2]].any() and not attribute(
+            node, "output_dtype")]
+    if not versions or not found:
         return 0
-    version = draft.rng.choice(choices)
-    for each in draft.model.opset_import:
-        if each.domain in ("", "ai.onnx"):
-            each.version = version
-    return 1
+    _state(draft, draft.rng.choice(versions))
+    chosen = draft.some(found)
+    for node in chosen:
+        kind = helper.np_dtype_to_tensor_dtype(known[node.input[2]].dtype)
+        node.attribute.append(helper.make_attribute("output_dtype", int(kind)))
+        node.input[:] = node.input[:2]
+    return len(chosen)
 
 
 _LOCAL = "twins"

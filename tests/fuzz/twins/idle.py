@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import onnx
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from tests.fuzz.twins.draft import Draft
 
@@ -44,6 +44,24 @@ def _div(draft: Draft, name: str) -> str:
 
 def _concat(draft: Draft, name: str) -> str:
     return draft.add("Concat", [name], name, axis=-1)
+
+
+def _of_one(draft: Draft, name: str) -> str:
+    """Sum, average or bound one tensor."""
+    return draft.add(draft.rng.choice(["Sum", "Mean", "Max", "Min"]), [name], name)
+
+
+def _nothing_more(draft: Draft, name: str) -> str:
+    """Add nothing, take nothing away, or take it to the first power."""
+    op = draft.rng.choice(["Add", "Sub", "Pow"])
+    return draft.add(op, [name, draft.constant(np.asarray(op == "Pow", np.float32), "nothing")], name)
+
+
+def _kept(draft: Draft, name: str) -> str:
+    """Drop nothing, and say what is kept, which nobody reads."""
+    node = helper.make_node("Dropout", [name], [draft.fresh(name), draft.fresh("unread")], draft.fresh("Dropout"))
+    draft.graph.node.append(node)
+    return node.output[0]
 
 
 def float_places(draft: Draft) -> list[tuple[onnx.NodeProto, int]]:
@@ -127,6 +145,9 @@ IDLE: dict[str, Callable[[Draft], int]] = {
     "cast": _inserted(_cast, float_places),
     "times one": _inserted(_mul, float_places),
     "by one": _inserted(_div, float_places),
+    "of one": _inserted(_of_one, float_places),
+    "nothing more": _inserted(_nothing_more, float_places),
+    "mask unread": _inserted(_kept, float_places),
     "concat of one": _inserted(_concat, _with_ranks),
     "reshape": _reshape,
     "turned twice": _turned_twice,

@@ -7,7 +7,8 @@ import onnx
 
 from tests.fuzz.twins.draft import QUANTISATION, Draft, attribute
 
-__all__ = ["doubled", "foreign", "own_pairs", "relabelled", "scales_restated", "zeros_restated"]
+__all__ = [
+    "along_an_axis", "doubled", "foreign", "own_pairs", "relabelled", "scales_restated", "zeros_restated"]
 
 _OTHER = {np.dtype(np.int8): np.uint8, np.dtype(np.uint8): np.int8}
 
@@ -120,6 +121,33 @@ def _kind(dq: onnx.NodeProto, known: dict[str, np.ndarray], makers: dict[str, on
         return None
     zero = _zero(maker, known)
     return None if zero is None else zero.dtype
+
+
+def along_an_axis(draft: Draft) -> int:
+    """Give constant levels that have one scale as many equal ones as they have channels."""
+    known, readers, places = draft.constants(), draft.readers(), []
+    for node in draft.graph.node:
+        if node.op_type == "DequantizeLinear" and node.input[0] in known and known[node.input[0]].ndim > 1 and all(
+                name in known and known[name].size == 1 for name in node.input[1:] if name) and not node.domain:
+            operators = {reader.op_type for reader, _ in readers.get(node.output[0], ())}
+            if operators <= {"Conv"} or (operators <= {"Gemm", "MatMul"} and known[node.input[0]].ndim == 2):
+                places.append((node, 0 if "Conv" in operators else _columns(readers[node.output[0]])))
+    chosen = draft.some(places)
+    for node, axis in chosen:
+        size = known[node.input[0]].shape[axis]
+        for index in range(1, len(node.input)):
+            if node.input[index]:
+                node.input[index] = draft.constant(np.repeat(known[node.input[index]].reshape(1), size), "equal")
+        left = [each for each in node.attribute if each.name != "axis"]
+        del node.attribute[:]
+        node.attribute.extend([*left, onnx.helper.make_attribute(
+            "axis", axis - draft.rng.choice([0, known[node.input[0]].ndim]))])
+    return len(chosen)
+
+
+def _columns(readers: list[tuple[onnx.NodeProto, int]]) -> int:
+    """Return the axis of the channels of a dense layer's weights."""
+    return 0 if any(attribute(node, "transB", 0) for node, _ in readers) else 1
 
 
 def scales_restated(draft: Draft) -> int:

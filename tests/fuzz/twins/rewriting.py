@@ -6,14 +6,23 @@ from dataclasses import dataclass
 
 import onnx
 
-from tests.fuzz.twins.constants import as_inputs, as_nodes, copied, through_pair, turned
+from tests.fuzz.twins.constants import as_inputs, as_nodes, computed, copied, in_floats, through_pair, turned
 from tests.fuzz.twins.draft import Draft
-from tests.fuzz.twins.files import external, in_functions, other_opset, renamed, reordered, unordered
+from tests.fuzz.twins.files import external, in_functions, other_opset, renamed, reordered, typed, unordered
 from tests.fuzz.twins.idle import IDLE
-from tests.fuzz.twins.levels import doubled, foreign, own_pairs, relabelled, scales_restated, zeros_restated
+from tests.fuzz.twins.levels import (
+    along_an_axis,
+    doubled,
+    foreign,
+    own_pairs,
+    relabelled,
+    scales_restated,
+    zeros_restated,
+)
 from tests.fuzz.twins.moves import MOVES, branched
 from tests.fuzz.twins.operators import as_qlinear, split_by_outputs
-from tests.fuzz.twins.spellings import OF_PRODUCTS, SPELLINGS
+from tests.fuzz.twins.products import OF_PRODUCTS
+from tests.fuzz.twins.spellings import SPELLINGS
 
 __all__ = ["OF_SUMS", "REWRITINGS", "Step", "Twin", "drawn", "twin_of"]
 
@@ -24,11 +33,12 @@ OF_SUMS: dict[str, Callable[[Draft], int]] = {
 REWRITINGS: dict[str, Callable[[Draft], int]] = {
     **OF_SUMS,
     "relabelled": relabelled, "doubled": doubled, "own pairs": own_pairs,
+    "along an axis": along_an_axis, "bias in floats": in_floats,
     "turned": turned, "through a pair": through_pair, "constants copied": copied,
     **SPELLINGS, **IDLE, **MOVES,
     "scales restated": scales_restated, "zeros restated": zeros_restated,
-    "other opset": other_opset, "com.microsoft": foreign,
-    "constants as nodes": as_nodes, "constants as inputs": as_inputs,
+    "other opset": other_opset, "typed": typed, "com.microsoft": foreign,
+    "constants computed": computed, "constants as nodes": as_nodes, "constants as inputs": as_inputs,
     "in functions": in_functions, "renamed": renamed, "reordered": reordered, "a branch": branched,
     "unordered": unordered, "external data": external,
 }

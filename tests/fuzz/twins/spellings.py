@@ -1,14 +1,15 @@
-"""Rewritings of operators as others that compute the same: products as convolutions, functions taken apart."""
+"""Rewritings of operators as others that compute the same: functions taken apart, shapes and axes stated otherwise."""
 
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx
+from onnx import TensorProto, helper
 
 from tests.fuzz.twins.draft import Draft, attribute
 from tests.fuzz.twins.moves import Shape, shapes
 
-__all__ = ["OF_PRODUCTS", "SPELLINGS"]
+__all__ = ["SPELLINGS"]
 
 _Shapes = Mapping[str, tuple[Shape, int]]
 _Change = Callable[[Draft, onnx.NodeProto, _Shapes], str]
@@ -18,8 +19,8 @@ def _ints(draft: Draft, *values: int) -> str:
     return draft.constant(np.asarray(values, np.int64), "sizes")
 
 
-def _floats(draft: Draft, value: float) -> str:
-    return draft.constant(np.asarray(value, np.float32), "number")
+def _zero(draft: Draft, kind: int) -> str:
+    return draft.constant(np.zeros((), helper.tensor_dtype_to_np_dtype(kind)), "number")
 
 
 def _flatten(draft: Draft, node: onnx.NodeProto, known: _Shapes) -> str:
@@ -38,15 +39,67 @@ def _reshape(draft: Draft, node: onnx.NodeProto, known: _Shapes) -> str:
 
 
 def _relu(draft: Draft, node: onnx.NodeProto, known: _Shapes) -> str:
-    """Bound from below by zero, in one of four ways."""
-    x, way = node.input[0], draft.rng.randrange(4)
+    """Bound from below by zero, in one of six ways."""
+    x, way = node.input[0], draft.rng.randrange(6)
+    kind = known[x][1]
     if way == 0:
-        return draft.add("Clip", [x, _floats(draft, 0)], node.output[0])
+        return draft.add("Clip", [x, _zero(draft, kind)], node.output[0])
     if way == 1:
-        return draft.add("Max", [x, _floats(draft, 0)], node.output[0])
-    if way == 2:
+        return draft.add("Max", [x, _zero(draft, kind)], node.output[0])
+    if way == 2 and kind == TensorProto.FLOAT:
         return draft.add("LeakyRelu", [x], node.output[0], alpha=0.0)
+    if way == 3:
+        sign = draft.add("Greater", [x, _zero(draft, kind)], x)
+        return draft.add("Where", [sign, x, _zero(draft, kind)], node.output[0])
+    if way == 4 and kind == TensorProto.FLOAT:
+        slope = draft.constant(np.zeros([1] * len(known[x][0]), np.float32), "slope")
+        return draft.add("PRelu", [x, slope], node.output[0])
     return draft.add("Relu", [draft.add("Relu", [x], node.output[0])], node.output[0])
+
+
+def _split(draft: Draft, node: onnx.NodeProto, known: _Shapes) -> str:
+    """Cut by a Slice for each part, some with bounds that count from the end."""
+    shape = known[node.input[0]][0]
+    axis, start = attribute(node, "axis", 0) % len(shape), 0
+    if any(name not in known for name in node.output):
+        return ""
+    for name in node.output:
+        end = start + known[name][0][axis]
+        bounds = [start - draft.rng.choice([0, shape[axis]]), end if draft.rng.random() < 0.5 or end == shape[axis]
+                  else end - shape[axis], axis - draft.rng.choice([0, len(shape)])]
+        draft.add("Slice", [node.input[0], *(_ints(draft, each) for each in bounds)], name, output=name)
+        start = end
+    return node.output[0]
+
+
+def _computed_shape(draft: Draft, node: onnx.NodeProto, known: _Shapes) -> str:
+    """Reshape to a shape of which a part is computed by Shape, and others are 0 or -1."""
+    shape, target = known[node.input[0]][0], known[node.output[0]][0]
+    if not target or shape[0] != target[0] or not all(shape):
+        return ""
+    way = draft.rng.randrange(3)
+    if way == 0:
+        sizes = _ints(draft, 0, *target[1:-1], *([-1] if len(target) > 1 else []))
+    else:
+        of = draft.add("Shape", [node.input[0]], node.input[0])
+        batch = draft.add("Slice", [of, *(_ints(draft, each) for each in (0, 1, 0))], of) if way == 1 else draft.add(
+            "Unsqueeze", [draft.add("Gather", [of, draft.constant(np.asarray(0, np.int64), "index")], of, axis=0),
+                          _ints(draft, 0)], of)
+        rest = [_ints(draft, *target[1:-1], -1)] if len(target) > 1 else []
+        sizes = draft.add("Concat", [batch, *rest], "sizes", axis=0)
+    return draft.add("Reshape", [node.input[0], sizes], node.output[0])
+
+
+def _from_the_end(draft: Draft, node: onnx.NodeProto, known: _Shapes) -> str:
+    """Count an axis from the end, or from the beginning."""
+    rank = len(known[node.input[0]][0])
+    axis = attribute(node, "axis", {"Flatten": 1, "Softmax": -1}.get(node.op_type, 0))
+    if node.op_type == "Flatten" and axis in (rank, 0):
+        return ""
+    result = draft.add(node.op_type, node.input, node.output[0], domain=node.domain)
+    draft.graph.node[-1].attribute.extend(each for each in node.attribute if each.name != "axis")
+    draft.graph.node[-1].attribute.append(helper.make_attribute("axis", axis - rank if axis >= 0 else axis + rank))
+    return result
 
 
 def _clip(draft: Draft, node: onnx.NodeProto, known: _Shapes) -> str:
@@ -107,8 +160,9 @@ def _respelled(changes: Mapping[str, _Change], least: int = 13) -> Callable[[Dra
             name in known for name in (node.input[0], node.output[0]))]
         done = []
         for node in draft.some(found):
-            if result := changes[node.op_type](draft, node, known):
+            if (result := changes[node.op_type](draft, node, known)) and result not in node.output:
                 next(each for each in draft.graph.node if result in each.output).output[0] = node.output[0]
+            if result:
                 done.append(node)
         draft.drop(done)
         return len(done)
@@ -116,99 +170,15 @@ def _respelled(changes: Mapping[str, _Change], least: int = 13) -> Callable[[Dra
     return rewrite
 
 
-# ---- products
-
-
-def _constants_of(draft: Draft, node: onnx.NodeProto) -> list[tuple[onnx.NodeProto, dict[str, np.ndarray]]] | None:
-    """Return the DQs of a product's weights and bias with their constants, or None if there is another form."""
-    known, makers = draft.constants(), draft.makers()
-    found = [makers.get(name) for name in node.input[1:] if name]
-    if any(each is None or each.op_type != "DequantizeLinear" or any(name not in known for name in each.input if name)
-           for each in found):
-        return None
-    return [(each, {name: known[name] for name in each.input if name}) for each in found]
-
-
-def _with_levels(draft: Draft, dq: onnx.NodeProto, levels: np.ndarray, axis: int) -> str:
-    """Dequantise other levels as ``dq`` does its own, with the channels along ``axis``."""
-    return draft.add("DequantizeLinear", [draft.constant(levels, dq.input[0]), *dq.input[1:]], dq.output[0],
-                     domain=dq.domain, **({"axis": axis} if not dq.domain else {}))
-
-
-def dense_as_convolution(draft: Draft) -> int:
-    """Compute dense layers of rows as convolutions of images of one pixel."""
-    known, found = shapes(draft), []
-    for node in draft.graph.node:
-        if node.op_type == "Gemm" and not attribute(node, "transA", 0) and node.input[0] in known and all(
-                attribute(node, key, 1.0) == 1.0 for key in ("alpha", "beta")) and draft.opset >= 13 and (
-                    constants := _constants_of(draft, node)) and all(
-                        not dq.domain and array.ndim < 2 for dq, arrays in constants[1:] for array in arrays.values()):
-            found.append((node, constants))
-    chosen = draft.some(found)
-    for node, constants in chosen:
-        (dq, arrays), rows = constants[0], known[node.input[0]][0]
-        levels = arrays[dq.input[0]] if attribute(node, "transB", 0) else arrays[dq.input[0]].T
-        image = draft.add("Reshape", [node.input[0], _ints(draft, *rows, 1, 1)], node.input[0])
-        weights = _with_levels(draft, dq, levels[:, :, None, None], 0)
-        pixels = draft.add("Conv", [image, weights, *node.input[2:]], node.output[0])
-        draft.add("Flatten", [pixels], node.output[0], output=node.output[0])
-    draft.drop([node for node, _ in chosen])
-    return len(chosen)
-
-
-def lines_as_images(draft: Draft) -> int:
-    """Compute convolutions and poolings of lines as those of images of one row."""
-    known, found = shapes(draft), []
-    for node in draft.graph.node:
-        constants = _constants_of(draft, node) if node.op_type == "Conv" else []
-        if node.op_type in ("Conv", "MaxPool", "AveragePool") and len(known.get(node.input[0], ((), 0))[0]) == 3 and \
-                draft.opset >= 13 and constants is not None and attribute(node, "auto_pad", b"NOTSET") == b"NOTSET":
-            found.append((node, constants))
-    chosen = draft.some(found)
-    for node, constants in chosen:
-        axis = _ints(draft, 2)
-        inputs = [draft.add("Unsqueeze", [node.input[0], axis], node.input[0])]
-        if constants:
-            dq, arrays = constants[0]
-            inputs.append(_with_levels(draft, dq, arrays[dq.input[0]][:, :, None], attribute(dq, "axis", 1)))
-        image = draft.add(node.op_type, [*inputs, *node.input[2:]], node.output[0])
-        wider = draft.graph.node[-1]
-        wider.attribute.extend(node.attribute)
-        for each in wider.attribute:
-            if each.name in ("kernel_shape", "strides", "dilations"):
-                each.ints.insert(0, 1)
-            if each.name == "pads":
-                each.ints[:] = [0, each.ints[0], 0, each.ints[1]]
-        draft.add("Squeeze", [image, axis], node.output[0], output=node.output[0])
-    draft.drop([node for node, _ in chosen])
-    return len(chosen)
-
-
-def padding_apart(draft: Draft) -> int:
-    """Pad by a Pad what convolutions pad."""
-    known = shapes(draft)
-    found = [node for node in draft.graph.node if node.op_type == "Conv" and draft.opset >= 13 and any(
-        attribute(node, "pads", [])) and node.input[0] in known]
-    chosen = draft.some(found)
-    for node in chosen:
-        pads = attribute(node, "pads")
-        half = len(pads) // 2
-        amounts = _ints(draft, 0, 0, *pads[:half], 0, 0, *pads[half:])
-        node.input[0] = draft.add("Pad", [node.input[0], amounts], node.input[0])
-        next(each for each in node.attribute if each.name == "pads").ints[:] = [0] * len(pads)
-    return len(chosen)
-
-
 SPELLINGS: dict[str, Callable[[Draft], int]] = {
     "flat otherwise": _respelled({"Flatten": _flatten, "Reshape": _reshape}),
     "bounds otherwise": _respelled({"Relu": _relu, "Clip": _clip, "HardSwish": _hard_swish, "GlobalMaxPool": _maximum}),
+    "shapes otherwise": _respelled({"Flatten": _computed_shape, "Reshape": _computed_shape}),
+    "axes otherwise": _respelled(dict.fromkeys(("Concat", "Flatten", "Gather", "Softmax"), _from_the_end)),
+    "split by slices": _respelled({"Split": _split}),
     "joined by twos": _respelled({"Concat": _concat}),
     "operands swapped": _respelled(dict.fromkeys(("Add", "Mul"), _swapped)),
     "channels last": _respelled(dict.fromkeys(
         ("Relu", "Add", "Mul", "Sigmoid", "HardSwish", "LeakyRelu", "Clip", "Tanh"), _channels_last)),
 }
 """By name: what each writes otherwise."""
-
-OF_PRODUCTS: dict[str, Callable[[Draft], int]] = {
-    "dense as convolution": dense_as_convolution, "lines as images": lines_as_images, "padding apart": padding_apart}
-"""The same of products, which other kernels sum up then."""

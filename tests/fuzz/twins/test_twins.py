@@ -20,7 +20,10 @@ from tilewright.compiler.passes.pass_order import compile_network
 _SEED = 777
 _PLACES = {"own pairs": "mlperf-resnet8", "constants copied": "mlperf-kws", "com.microsoft": "mlperf-kws",
            "joined by twos": "mixed qdq-base-3000036.onnx", "operands swapped": "mixed qdq-base-3000036.onnx",
-           "padding apart": "qdq-base-many-stores.onnx", "lines as images": "lines qdq/5"}
+           "padding apart": "qdq-base-many-stores.onnx", "lines as images": "lines qdq/5",
+           "pixels as rows": "mixed qdq-base-3000036.onnx", "groups apart": "mixed qdq-base-3000036.onnx",
+           "averages otherwise": "mixed qdq-base-3000036.onnx", "split by slices": "qdq-base-many-stores.onnx",
+           "along an axis": "mlperf-kws"}
 
 
 @pytest.mark.parametrize("name", REWRITINGS)
