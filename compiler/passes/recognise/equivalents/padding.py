@@ -1,4 +1,4 @@
-"""Padding by what is there as Gather along each axis, and padding by less than nothing as Slice."""
+"""Padding by what is there as Gather along each axis, by less than nothing as Slice; of rows as that of an image."""
 
 import numpy as np
 
@@ -7,7 +7,9 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxGather, OnnxPad, OnnxQuantizeLinear, OnnxSlice
 from tilewright.compiler.passes.recognise.equivalents.replacement import Replacement, is_of_levels, levels_of
 
-__all__ = ["cropped", "padded_by_gathers"]
+__all__ = ["cropped", "padded_as_image", "padded_by_gathers"]
+
+_TO_IMAGE, _TO_ROWS = (0, 3, 1, 2), (0, 2, 3, 1)
 
 _MODES = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
 """ONNX's, and NumPy's of the same meaning."""
@@ -68,6 +70,39 @@ def cropped(graph: Graph, node: Node) -> Graph | None:
         attributes = {name: value for name, value in node.operator.attributes.items() if name != "pads"}
         parts.add(OnnxPad(attributes), (kept, parts.constant("pads", np.array(more, np.int64)), *node.inputs[2:3]),
                   graph.tensors[node.output].shape or (), graph.tensors[x].dtype or "float32")
+    return parts.finished()
+
+
+def padded_as_image(graph: Graph, node: Node) -> Graph | None:
+    """Return the graph with a Pad of quantised rows by a constant as one of an image, whose pixels are the rows.
+
+    Of (1, rows, channels), as TensorFlow's convolutions over one dimension read it; what is padded along the last axis
+    alone is an image of one row, (1, channels, 1, length). None for tensors of other ranks.
+    """
+    assert isinstance(node.operator, OnnxPad)
+    x = node.inputs[0]
+    shape = graph.tensors[x].shape
+    if shape is None or len(shape) != 3 or shape[0] != 1 or not is_of_levels(graph, x) \
+            or node.operator.mode != "constant":
+        return None
+    pads = _pads(graph, node, node.operator, len(shape))
+    if pads is None or any(pads[0]) or min(min(pair) for pair in pads) < 0:
+        return None
+    parts, dtype = Replacement(graph, node), graph.tensors[x].dtype or "float32"
+    attributes = {name: value for name, value in node.operator.attributes.items() if name != "pads"}
+    first, second = (extent + sum(pair) for extent, pair in zip(shape[1:], pads[1:], strict=True))
+    along_rows = any(pads[1])
+    image = (1, 1, *shape[1:]) if along_rows else (1, shape[1], 1, shape[2])
+    wider = (1, second, 1, first) if along_rows else (1, first, 1, second)
+    around = ((0, 0), pads[2], (0, 0), pads[1]) if along_rows else ((0, 0), (0, 0), (0, 0), pads[2])
+    name = parts.reshaped(x, image, dtype)
+    if along_rows:
+        name = parts.transposed(name, _TO_IMAGE, dtype)
+    constant = parts.constant("pads", np.array([pair[side] for side in (0, 1) for pair in around], np.int64))
+    name = parts.add(OnnxPad(attributes), (name, constant, *node.inputs[2:3]), wider, dtype)
+    if along_rows:
+        name = parts.transposed(name, _TO_ROWS, dtype)
+    parts.reshaped(name, (1, first, second), dtype)
     return parts.finished()
 
 

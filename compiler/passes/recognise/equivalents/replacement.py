@@ -41,16 +41,16 @@ class Replacement:
         self.graph = self.graph.with_constants({name: values})
         return name
 
-    def reshaped(self, name: str, shape: tuple[int, ...]) -> str:
+    def reshaped(self, name: str, shape: tuple[int, ...], dtype: str = "float32") -> str:
         """Return the name of a tensor in another shape; itself if it has that one."""
         if self.graph.tensors[name].shape == shape:
             return name
-        return self.add(OnnxReshape(), (name, self.constant("shape", np.array(shape, np.int64))), shape)
+        return self.add(OnnxReshape(), (name, self.constant("shape", np.array(shape, np.int64))), shape, dtype)
 
-    def transposed(self, name: str, perm: tuple[int, ...]) -> str:
+    def transposed(self, name: str, perm: tuple[int, ...], dtype: str = "float32") -> str:
         """Return the name of a tensor with its axes in the order ``perm``."""
         shape = self.graph.tensors[name].shape or ()
-        return self.add(OnnxTranspose({"perm": perm}), (name,), tuple(shape[axis] for axis in perm))
+        return self.add(OnnxTranspose({"perm": perm}), (name,), tuple(shape[axis] for axis in perm), dtype)
 
     def rounded(self, name: str, parameters: tuple[str, ...], like: str) -> str:
         """Add what quantises floats as the tensor ``like`` is, and back; return the name of the floats.

@@ -28,7 +28,7 @@ from tilewright.compiler.passes.recognise.equivalents.flat_rows import normalise
 from tilewright.compiler.passes.recognise.equivalents.maxima import largest_along, largest_of
 from tilewright.compiler.passes.recognise.equivalents.means import mean_of_image, mean_of_mean
 from tilewright.compiler.passes.recognise.equivalents.nearest import nearest_by_gathers
-from tilewright.compiler.passes.recognise.equivalents.padding import cropped, padded_by_gathers
+from tilewright.compiler.passes.recognise.equivalents.padding import cropped, padded_as_image, padded_by_gathers
 from tilewright.compiler.passes.recognise.equivalents.powers import squared
 from tilewright.compiler.passes.recognise.equivalents.slopes import with_one_slope
 
@@ -38,8 +38,8 @@ _Rule = Callable[[Graph, Node], Graph | None]
 
 _RULES: tuple[tuple[type[OnnxOperator], _Rule], ...] = (
     (OnnxMax, largest_of), (OnnxReduceMax, largest_along), (OnnxPad, padded_by_gathers), (OnnxPad, cropped),
-    (OnnxResize, nearest_by_gathers), (OnnxPRelu, with_one_slope), (OnnxReduceMean, mean_of_mean),
-    (OnnxReduceMean, mean_of_image), (OnnxReduceSum, mean_of_image), (OnnxPow, squared),
+    (OnnxPad, padded_as_image), (OnnxResize, nearest_by_gathers), (OnnxPRelu, with_one_slope),
+    (OnnxReduceMean, mean_of_mean), (OnnxReduceMean, mean_of_image), (OnnxReduceSum, mean_of_image), (OnnxPow, squared),
     (OnnxMatMul, product_of_each), (OnnxOperator, normalised_as_rows))
 
 
