@@ -20,7 +20,7 @@ from tilewright.compiler.errors import BadModelError, UnsupportedModelError
 from tilewright.compiler.network.image_forms import FORMS
 from tilewright.compiler.normal.constant_levels import of_constant
 from tilewright.compiler.normal.edit import Edit
-from tilewright.compiler.normal.folding import BY_RUNTIME, result
+from tilewright.compiler.normal.folding import by_runtime, result
 from tilewright.compiler.normal.rules.normal_form import SHAPED_RULES
 from tilewright.compiler.normal.values import constant, is_constant
 from tilewright.compiler.onnx.shapes import first_line, infer_shapes
@@ -259,7 +259,7 @@ def _fold_by_runtime(edit: Edit) -> bool:
     """Compute the nodes of constants that ONNX's reference computes by other rules; tell whether there were any."""
     found = False
     for node in edit.nodes():
-        if node.op_type not in BY_RUNTIME or node.domain not in ("", "ai.onnx") or len(node.outputs) != 1 \
+        if not by_runtime(node) or node.domain not in ("", "ai.onnx") or len(node.outputs) != 1 \
                 or not all(each is None or is_constant(each) for each in node.inputs):
             continue
         elements = _elements(node)
@@ -343,7 +343,7 @@ def _grid(indices: np.ndarray) -> list[tuple[int, np.ndarray]]:
 
 def _should_fold(node: ir.Node) -> bool | None:
     """Tell whether to fold ``node``, whose inputs are constants; None for "as usual"."""
-    if node.domain not in ("", "ai.onnx") or node.op_type == "Identity" or node.op_type in BY_RUNTIME:
+    if node.domain not in ("", "ai.onnx") or node.op_type == "Identity" or by_runtime(node):
         return False
     elements = _elements(node)
     if elements is None or elements > _FOLDED_ELEMENTS:

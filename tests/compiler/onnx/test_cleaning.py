@@ -96,6 +96,22 @@ def test_extents_that_a_symbol_stood_for_are_found_behind_operators_of_com_micro
     assert known[joined.name] == [1, 8, 6, 6]
 
 
+def test_weights_that_a_cast_to_four_bits_makes_are_those_of_onnx_runtime():
+    nodes = [helper.make_node("Cast", ["c"], ["levels"], to=TensorProto.INT4),
+             helper.make_node("DequantizeLinear", ["levels", "scale"], ["r"]),
+             helper.make_node("Add", ["x", "r"], ["y"])]
+    constants = {"c": np.float32([-2.5, -1.5, 0.6, 1.5, 6.9]), "scale": np.float32(0.5)}
+    graph = helper.make_graph(nodes, "weights", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1,))],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, (5,))],
+                              [numpy_helper.from_array(value, name) for name, value in constants.items()])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    cleaned = clean(infer_shapes(proto))
+    assert "Cast" not in {node.op_type for node in cleaned.graph.node}
+    np.testing.assert_array_equal(*(onnxruntime.InferenceSession(
+        each.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": np.zeros(1, np.float32)})[0]
+        for each in (proto, cleaned)))
+
+
 def test_a_result_without_a_name_counts_among_those_of_a_split():
     nodes = [helper.make_node("Split", ["x"], ["", "y", ""], axis=1)]
     graph = helper.make_graph(nodes, "thirds", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 6))],
