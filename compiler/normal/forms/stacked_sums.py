@@ -1,4 +1,4 @@
-"""A ReduceSum along a short axis of five dimensions or more, by which tensors were stacked: Adds of these."""
+"""Sums and means of several tensors, also of such as were stacked along a short axis, are Adds of two."""
 
 import numpy as np
 import onnx_ir as ir
@@ -13,11 +13,34 @@ __all__ = ["STACKED"]
 
 _LEAST_RANK = 5
 _MOST = 4
+_BROADCASTS_FROM = 8
+"""The opset from which on a Sum repeats dimensions of one, as an Add does."""
+
 _ELEMENTWISE = ("Add", "Div", "Mul", "Sub")
 
 
 def _apply(edit: Edit) -> int:
-    return sum(_taken_apart(edit, node) for node in edit.nodes() if node.op_type == "ReduceSum" and not node.domain)
+    return sum(_taken_apart(edit, node) if node.op_type == "ReduceSum" else _by_twos(edit, node)
+               for node in edit.nodes() if node.op_type in ("ReduceSum", "Sum", "Mean") and not node.domain)
+
+
+def _by_twos(edit: Edit, node: ir.Node) -> bool:
+    """Replace a Sum or Mean of several tensors by Adds, from the first on, and a Div; tell whether it is one."""
+    values = list(node.inputs)
+    if len(values) < 2 or edit.opset < _BROADCASTS_FROM or any(
+            each is None or each.dtype is not ir.DataType.FLOAT for each in values):
+        return False
+    total = values[0]
+    for value in values[1:]:
+        total = edit.insert(node, "Add", [total, value])
+        total.type = node.outputs[0].type
+    if node.op_type == "Mean":
+        count = edit.constant(np.asarray(len(values), np.float32), node.outputs[0].name)
+        total = edit.insert(node, "Div", [total, count])
+    assert total is not None
+    total.type, total.shape = node.outputs[0].type, node.outputs[0].shape
+    edit.replace(node, total)
+    return True
 
 
 def _taken_apart(edit: Edit, node: ir.Node) -> bool:
@@ -90,6 +113,6 @@ def _known(value: ir.Value | None) -> ir.Value:
     return value
 
 
-STACKED = Rule("stacked", "A ReduceSum of two to four tensors that lie along an axis of their own, in five dimensions "
-               "or more, is Adds of them", "ONNX leaves the order of sums open, and element by element nothing else is "
-               "computed", _apply)
+STACKED = Rule("stacked", "A Sum or Mean of several tensors, and a ReduceSum of two to four that lie along an axis of "
+               "their own, in five dimensions or more, is Adds of them", "ONNX leaves the order of sums open, and "
+               "element by element nothing else is computed", _apply)

@@ -15,6 +15,7 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass
 from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.normal.arithmetic.behind_products import FACTORS, OFFSETS
 from tilewright.compiler.normal.arithmetic.channel_scales import CHANNELS
+from tilewright.compiler.normal.arithmetic.halved_sums import HALVES
 from tilewright.compiler.normal.arithmetic.own_padding import PADDING
 from tilewright.compiler.normal.arithmetic.single_bounds import BOUNDS
 from tilewright.compiler.normal.arithmetic.spelled_out import SPELLED_OUT
@@ -58,8 +59,8 @@ FORMS: tuple[Rule, ...] = (FUSED, ATTENTION, EINSUM, TURNED_PRODUCTS, STACKED)
 
 RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, *FORMS, IMAGES, EXPAND, SPELLED_OUT, BOUNDS, IDLE, PLAIN, CONSTANTS,
                            WEIGHT_LEVELS, BLOCKS, GAINS, MASKS, PARTS, VOLUMES, FAR_TAPS, CHANNELS, OFFSETS, FACTORS,
-                           BIASES, JOINED, PADDING, SHUFFLES, TURNS, FUNCTIONS, STORAGE, NARROW, MIRRORED, PAIRS,
-                           ROUND_TRIPS, EARLIER, INSIDE)
+                           HALVES, BIASES, JOINED, PADDING, SHUFFLES, TURNS, FUNCTIONS, STORAGE, NARROW, MIRRORED,
+                           PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
 """In this order, again and again: what makes Q and DQ plain comes before what compares them, and one Q goes before a
 move before another goes inside it."""
 
@@ -71,7 +72,7 @@ _SMALL = 2**12
 
 _MOST_ROUNDS = 64
 _OTHER_FORMS = ("Attention", "BiasGelu", "DynamicQuantizeMatMul", "Einsum", "FastGelu", "FusedConv", "FusedGemm",
-                "FusedMatMul", "MatMulIntegerToFloat", "ReduceSum", "SkipLayerNormalization")
+                "FusedMatMul", "MatMulIntegerToFloat", "Mean", "ReduceSum", "SkipLayerNormalization", "Sum")
 _QUANTISED = ("QuantizeLinear", "DequantizeLinear", "Round")
 
 

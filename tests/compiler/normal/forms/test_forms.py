@@ -54,6 +54,7 @@ _TURN = node("Transpose", ["xd"], "t", perm=[0, 2, 3, 1])
 _GRID = np.linspace(-1, 1, 36, dtype=np.float32).reshape(1, 1, 6, 6)
 _MASK = _RNG.integers(0, 2, (1, 1, 6, 6)).astype(np.bool_)
 _IMAGE, _ROWS = (1, 4, 6, 6), (6, 16)
+_PAIR_OF_R = (node("QuantizeLinear", ["r", "ys", "z"], "rq"), node("DequantizeLinear", ["rq", "ys", "z"], "rd"))
 _CASES = {
     "a 1x1 convolution": ("einsum", _einsum("bchw,oc->bohw", _IMAGE, (8, 4))),
     "channels last": ("einsum", _einsum("bhwc,cd->bhwd", (1, 6, 6, 4), (4, 8))),
@@ -90,6 +91,15 @@ _CASES = {
     "a row before": ("parts", _model([node("Concat", ["k", "xd"], "j", axis=2)], _IMAGE,
                                      k=_RNG.standard_normal((1, 4, 1, 6)).astype(np.float32))),
     "two stacked": ("stacked", _stacked(1)),
+    "the sum of two": ("stacked", _model([node("Relu", ["xd"], "r"), *_PAIR_OF_R, node("Sum", ["xd", "rd"], "s")],
+                                         _IMAGE)),
+    "the mean with a picture": ("halves", _model([node("Mean", ["k", "xd"], "s")], _IMAGE,
+                                                 k=_RNG.standard_normal(_IMAGE).astype(np.float32))),
+    "the mean of two": ("halves", _model([node("Relu", ["xd"], "r"), *_PAIR_OF_R, node("Mean", ["rd", "xd"], "s")],
+                                         _IMAGE)),
+    "a quarter of a difference": ("halves", _model([
+        node("Relu", ["xd"], "r"), *_PAIR_OF_R, node("Sub", ["rd", "xd"], "s"), node("Mul", ["k", "s"], "t")], _IMAGE,
+        k=scalar(.25))),
     "two stacked, their axis kept": ("stacked", _stacked(1, _flat=(1, 8, 6, 6))),
     "one of each pair of channels": ("stacked", _stacked(2)),
     "the largest, read twice": ("inside", _model([
