@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["ENDINGS", "MIDDLE", "way_out", "way_out_of_refusal"]
+__all__ = ["ENDINGS", "MIDDLE", "causes", "texts", "way_out", "way_out_of_refusal"]
 
 MIDDLE = "layers behind it read its result"
 """The end of a reason of an operator that could be left out at the end of a model, and is not there."""
@@ -30,13 +30,13 @@ _BY_CAUSE: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(cause), t
     ("not quantised immediately and exactly once", f"quantise its result, once and right behind it; {_QUANTISED}"),
     ("input '.*' is float", f"quantise that input; {_QUANTISED}"),
     ("weights are float", f"quantise its weights to int8; {_QUANTISED}"),
-    ("its output is float", f"quantise its output too; {_QUANTISED}"),
     # types and scales
     ("int8 and uint8|uint8 values", _ONE_TYPE),
     (r"weights are u?int", _INT8),
     ("scales of its weights do not belong", _AXIS),
     (r"activation '.*' has \d+ scales", "quantise activations per tensor"),
     ("activation '.*' is ", "quantise activations to int8 or uint8"),
+    ("(scale|zero point)( '.*')? is computed while", _STATIC),
     (r"scale '.*' is ", "quantise with float32 scales"),
     ("different scales or zero points|does not change the scale", _SAME),
     ("bias at the product of the scales|one step of its sums", _CLOSER),
@@ -46,7 +46,6 @@ _BY_CAUSE: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(cause), t
     ("infinity or NaN", "use finite constants"),
     # operands
     ("weight '.*' is computed while|multiplies by what is computed", "make one of its two operands a constant"),
-    ("(scale|zero point) '.*' is computed while", _STATIC),
     ("computed while the model runs", "make it a constant"),
     (r"weights have the shape|weights are \S+ of \d+ dimensions|weights have \d+ dimensions",
      "split it into products or convolutions over two dimensions, and join their results with Concat"),
@@ -56,8 +55,6 @@ _BY_CAUSE: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(cause), t
     ("multiplies only by constants", "multiply by a constant, or by tensors of one type and shape"),
     ("operands differ in shape", "expand the smaller operand when exporting"),
     # windows and shapes
-    ("window is dilated", "use a window without dilations"),
-    (r"window is .* at most \S+", "use two smaller windows, one behind the other"),
     ("wholly in the padding", "use pads that are smaller than the window"),
     ("pads are ", "pad height and width alone, and slice instead of negative pads"),
     (r"reduces \d+ elements", "reduce in two steps, over smaller windows"),
@@ -88,18 +85,19 @@ _BY_CAUSE: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(cause), t
     ("computes with the constant|all that it joins is constant",
      "fold constants into the model, for instance with onnxsim"),
     ("input is transposed", "transpose it when exporting"),
-    ("neither per tensor nor per channel", "quantise the weights per tensor or per channel"),
     ("ONNX Runtime does not compute it", "use Relu, or LeakyRelu"),
 ))
 """Ends of sentences by what a reason says; the first that is found in it counts."""
 
 _BY_OPERATOR: tuple[tuple[frozenset[str], str], ...] = tuple((frozenset(names.split()), text) for names, text in (
-    ("Conv ConvTranspose Gemm MatMul", f"quantise its input, its constants and its output; {_QUANTISED}"),
+    ("Conv ConvTranspose Gemm MatMul", "quantise its input, its constants and its output"),
     ("QLinearConv QLinearMatMul ConvInteger MatMulInteger", "use constant int8 weights, and activations of one type"),
     ("BatchNormalization", "fold it into the convolution before it, or quantise it with constants"),
     ("DequantizeLinear", "also quantise the operators that read its result, or end the model before it"),
     ("QuantizeLinear", "also quantise the operators that compute its input, or give the model integer inputs"),
-    ("Add Sub Mul Div Max Min Pow PRelu QLinearMul", "use a constant operand, or quantised tensors of the same shape"),
+    ("Add Sub Mul Div PRelu QLinearMul", "use a constant operand, or quantised tensors of the same shape"),
+    ("Max Min", "bound it by one number, or by a quantised tensor of the same shape"),
+    ("Pow", "use one exponent for all elements, so that it becomes a table of 256 values"),
     ("QuotientOfLevels", "divide by a constant, or multiply by the divisor's Reciprocal, quantised"),
     ("Sum Mean", "write it as Add of two tensors, each quantised"),
     ("Resize Upsample", "use mode nearest with integer factors, quantised before and after it"),
@@ -108,8 +106,10 @@ _BY_OPERATOR: tuple[tuple[frozenset[str], str], ...] = tuple((frozenset(names.sp
     ("LRN ResponseOfLevels InstanceNormalization LayerNormalization GroupNormalization LpNormalization",
      _NORMALISED),
     ("NormalisationOfLevels RMSNormalization", _NORMALISED),
-    ("Concat DepthToSpace Expand Flatten Gather Identity Pad Reshape Slice SpaceToDepth Squeeze Tile", _SAME),
-    ("Transpose Unsqueeze MaxPool GlobalMaxPool LpPool", _SAME),
+    ("Expand", "repeat channels, height or width of one image, not the image"),
+    ("LpPool", "use MaxPool or AveragePool between quantised tensors"),
+    ("Concat DepthToSpace Flatten Gather Identity Pad Reshape Slice SpaceToDepth Squeeze Tile", _SAME),
+    ("Transpose Unsqueeze MaxPool GlobalMaxPool", _SAME),
     ("AveragePool GlobalAveragePool", "quantise its input and its output"),
     ("ReduceMean ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp", _MEAN),
     ("ReduceMax ReduceMin ReduceProd ReduceSum ReduceSumSquare", _MEAN),
@@ -127,6 +127,16 @@ _IN_THE_MIDDLE = (
 
 ENDINGS = frozenset().union(*(names for names, _ in _IN_THE_MIDDLE))
 """Operators that a model need not end with."""
+
+
+def texts() -> frozenset[str]:
+    """Return all that is advised."""
+    return frozenset(text for _, text in (*_BY_CAUSE, *_BY_OPERATOR, *_IN_THE_MIDDLE)) | {_REPLACE, _TABLE}
+
+
+def causes() -> tuple[str, ...]:
+    """Return the patterns of reasons that have advice of their own."""
+    return tuple(cause.pattern for cause, _ in _BY_CAUSE)
 
 
 def way_out(op: str, reason: str = "") -> str:

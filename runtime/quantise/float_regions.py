@@ -21,8 +21,8 @@ __all__ = ["OPERATORS", "GraphRegion", "Precision", "channel_pairs", "constant_n
 OPERATORS = (
     "Add", "AveragePool", "Clip", "Concat", "Conv", "ConvTranspose", "Flatten", "Gemm", "GlobalAveragePool",
     "GroupNormalization", "InstanceNormalization", "LayerNormalization", "LeakyRelu", "MatMul", "Max", "MaxPool", "Mul",
-    "Pad", "RMSNormalization", "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Resize", "Sigmoid", "Slice",
-    "Split", "Squeeze", "Sub", "Transpose", "Unsqueeze",
+    "PRelu", "Pad", "RMSNormalization", "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Resize", "Sigmoid",
+    "Slice", "Split", "Squeeze", "Sub", "Transpose", "Unsqueeze",
 )
 """Operators to quantise. Softmax is not one: of its values between 0 and 1 an int8 scale leaves 127. Other operators
 are computed in float between integer ones, and where they have one input they become a table of 256 values."""

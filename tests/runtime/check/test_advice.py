@@ -2,8 +2,10 @@
 
 import ast
 import re
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.support.onnx_models import ModelBuilder, Value
-from tilewright.compiler.kernels.ways_out import MIDDLE, way_out
+from tilewright.compiler.kernels.ways_out import MIDDLE, causes, texts, way_out
 from tilewright.runtime.check.model_check import Check, check_model
 from tilewright.runtime.design.design_flags import design_of
 from tilewright.runtime.model_source import find_model
@@ -192,7 +194,72 @@ def normalised_and_rectified(b, x):
     return quantised_weights(b, operator(b, "PRelu", y, slope, shape=x.shape))
 
 
-@dataclass(frozen=True)
+def by_constant(op, array, *, behind=""):
+    """Return what builds an operator of levels and a constant in float, perhaps with a function behind it."""
+    def build(b, x):
+        y = b.dequantised(operator(b, "Relu", b.dequantised(quantised_weights(b, x)), shape=x.shape))
+        y = b.node(op, [y, b.constant(array)], "by_constant")
+        y = b.node(behind, [y], "behind") if behind else y
+        return quantised_weights(b, operator(b, "Identity", y, shape=x.shape))
+    return build
+
+
+def of_two(op):
+    def build(b, x):
+        one, other = (b.dequantised(quantised_weights(b, x)) for _ in range(2))
+        other = b.dequantised(operator(b, "Sigmoid", other, shape=x.shape, scale=1 / 128))
+        return quantised_weights(b, operator(b, op, one, other, shape=x.shape))
+    return build
+
+
+def times_reciprocal(b, x):
+    one, other = (b.dequantised(quantised_weights(b, x)) for _ in range(2))
+    other = b.dequantised(operator(b, "Sigmoid", other, shape=x.shape, scale=1 / 128))
+    other = b.dequantised(operator(b, "Reciprocal", other, shape=x.shape))
+    return quantised_weights(b, operator(b, "Mul", one, other, shape=x.shape))
+
+
+def pooled(op):
+    return lambda b, x: operator(b, op, b.dequantised(quantised_weights(b, x)), shape=(1, 8, 4, 4),
+                                 kernel_shape=[2, 2], strides=[2, 2])
+
+
+def expanded(*shape):
+    return lambda b, x: operator(b, "Expand", b.dequantised(operator(
+        b, "ReduceMax", b.dequantised(quantised_weights(b, x)), b.constant(np.int64([2])), shape=(1, 8, 1, 8))),
+        b.constant(np.int64(shape)), shape=shape)
+
+
+def softmax_of(channels):
+    def build(b, x):
+        wide = operator(b, "Conv", b.dequantised(x), constant(b, levels(channels, 8, 1, 1)), shape=(1, channels, 8, 8))
+        y = operator(b, "Softmax", b.dequantised(wide), shape=wide.shape, scale=1 / 128, axis=1)
+        return operator(b, "Conv", b.dequantised(y), constant(b, levels(8, channels, 1, 1)), shape=(1, 8, 8, 8))
+    return build
+
+
+def weights_of_no_levels(b, x):
+    return conv(b, x, b.constant(np.random.default_rng(0).normal(size=(8, 8, 1, 1)).astype(np.float32)), 8)
+
+
+def quantised_at_run_time():
+    """Return a product as quantize_dynamic writes it, with a function of its own."""
+    nodes = [("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]), ("MatMulInteger", ["q", "w", "z"], ["m"]),
+             ("Cast", ["m"], ["f"]), ("Mul", ["s", "t"], ["u"]), ("Mul", ["f", "u"], ["g"]), ("Relu", ["g"], ["y"])]
+    made = [helper.make_node(op, given, out, out[0], **({"to": TensorProto.FLOAT} if op == "Cast" else {}))
+            for op, given, out in nodes]
+    constants = {"w": levels(16, 8).astype(np.int8), "t": np.float32(0.01)}
+    graph = helper.make_graph(
+        made, "dynamic", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 16))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 8))],
+        [onnx.numpy_helper.from_array(value, name) for name, value in constants.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+
+
+RAMP = np.linspace(1, 3, 8).astype(np.float32).reshape(8, 1, 1)
+
+
+@dataclass(frozen=True, eq=False)
 class Row:
     """A reason: a model that has it, words of the advice, and the model changed as advised, or the options."""
 
@@ -202,6 +269,7 @@ class Row:
     after: onnx.ModelProto | None
     machines: tuple[str, str] = ("base", "base")
     calibrated: bool = False
+    samples: tuple[int, ...] = (4, 8, 8, 8)
 
 
 ROWS = {
@@ -211,6 +279,27 @@ ROWS = {
                                                  "--calibrate FILE", None, calibrated=True),
     "slopes whose input is float": Row("input '.*' is float", qdq(normalised_and_rectified), "--calibrate FILE", None,
                                        calibrated=True),
+    "weights that are no levels": Row("weights are float", qdq(weights_of_no_levels), "--calibrate FILE", None,
+                                      calibrated=True),
+    "longer rows than the machine takes": Row(
+        "takes rows of up to", qdq(softmax_of(256)), "more parameter_channels", qdq(softmax_of(256)),
+        machines=("base,row_unit=true,parameter_channels=64", "base,row_unit=true,parameter_channels=256")),
+    "slopes before a function": Row("not quantised immediately", qdq(by_constant("PRelu", RAMP / 9, behind="Tanh")),
+                                    "--calibrate FILE", None, calibrated=True),
+    "a function behind floats": Row("no such operator$", qdq(by_constant("PRelu", RAMP / 9, behind="Tanh")),
+                                    "a table of 256 values", None, calibrated=True),
+    "ranges of the run": Row("scale '.*' is computed while", quantised_at_run_time(), "--calibrate FILE", None,
+                             calibrated=True, samples=(4, 16)),
+    "an exponent for each channel": Row("no such operator$", qdq(by_constant("Pow", RAMP)), "use one exponent",
+                                        qdq(by_constant("Pow", np.float32(2)))),
+    "a bound for each channel": Row("no such operator$", qdq(by_constant("Max", RAMP)), "by one number",
+                                    qdq(by_constant("Max", np.float32(0.5)))),
+    "a bound for each channel, or a tensor": Row("no such operator$", qdq(by_constant("Min", RAMP)),
+                                                 "a quantised tensor of the same shape", qdq(of_two("Min"))),
+    "a quotient of tensors": Row("no such operator$", qdq(of_two("Div")), "Reciprocal", qdq(times_reciprocal)),
+    "a pooling of norms": Row("no such operator$", qdq(pooled("LpPool")), "MaxPool", qdq(pooled("MaxPool"))),
+    "an image repeated": Row("no such operator$", qdq(expanded(2, 8, 8, 8)), "not the image",
+                             qdq(expanded(1, 8, 8, 8))),
     "a result quantised twice": Row("whole sums of a product", qdq(quantised_twice), "also quantise",
                                     qdq(quantised_once)),
     "scales along the input channels": Row("scales of its weights", qdq(uint8_weights_along(0)),
@@ -261,16 +350,23 @@ def test_no_advice_where_the_datapath_computes_all(name, tmp_path):
     assert "core" not in {layer.runs_on for layer in found.layers}
 
 
+@cache
+def checked_before(row: Row) -> Check:
+    """Return what is said of a row's model before it is changed."""
+    with tempfile.TemporaryDirectory() as folder:
+        return checked(row.before, Path(folder), row.machines[0])
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_what_is_advised_takes_the_layer_off_the_core(name, tmp_path):
     row = ROWS[name]
-    before = checked(row.before, tmp_path, row.machines[0])
+    before = checked_before(row)
     told = [(each.reason, each.way_out) for each in (*before.core_share.causes, *before.refusals)]
     advice = [text for reason, text in told if re.search(row.cause, reason)]
     assert any(row.advice in text for text in advice), told
     how = {}
     if row.calibrated:
-        np.save(tmp_path / "samples.npy", np.random.default_rng(0).normal(size=(4, 8, 8, 8)).astype(np.float32))
+        np.save(tmp_path / "samples.npy", np.random.default_rng(0).normal(size=row.samples).astype(np.float32))
         how["calibrate"] = tmp_path / "samples.npy"
     after = checked(row.before if row.after is None else row.after, tmp_path, row.machines[1], **how)
     assert after.compiles
@@ -318,3 +414,22 @@ def test_every_reason_has_advice_of_its_own():
     lacking = sorted({(path, words(each, "…")) for path, each in found
                       if all(way_out("Sigmoid", words(each, text)) == table for text in formatted)})
     assert lacking == [], "compiler.kernels.ways_out has no advice for these reasons"
+
+
+def test_every_advice_on_a_cause_is_given_for_some_reason():
+    """No pattern is said nowhere, and none stands behind another that takes all of its reasons."""
+    found = {words(node, text) for path in SOURCES.rglob("*.py") if path.name != "ways_out.py"
+             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+             if isinstance(node, ast.Constant | ast.JoinedStr)
+             for text in (("8", "int4", "mode", "scale", "512") if isinstance(node, ast.JoinedStr) else ("",))}
+    patterns = [re.compile(each) for each in causes()]
+    first = {next((place for place, each in enumerate(patterns) if each.search(text)), None) for text in found}
+    assert [each.pattern for place, each in enumerate(patterns) if place not in first] == []
+
+
+def test_every_option_that_is_advised_is_tried():
+    """All but whose arithmetic a file needs, which tests of .tflite files and of PULP's try."""
+    options = {text for text in texts() if "--" in text or ("machine" in text and "no machine" not in text)}
+    tried = {each.way_out for row in ROWS.values() if row.after is None or row.machines[0] != row.machines[1]
+             for each in checked_before(row).core_share.causes if re.search(row.cause, each.reason)}
+    assert {each for each in options - tried if "integer_requantise" not in each} == set()
