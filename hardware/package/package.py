@@ -9,6 +9,7 @@ from tilewright.errors import InputError
 from tilewright.hardware.package.descriptions import descriptions
 from tilewright.hardware.package.licence import licence_text, licensed
 from tilewright.hardware.package.lint_pragmas import with_pragmas
+from tilewright.hardware.package.macros import macro_files
 from tilewright.hardware.package.readme import readme
 from tilewright.hardware.package.testbench import command_lines, exercise, memory_lines, placeholders, settings_lines
 from tilewright.hardware.package.top import (
@@ -36,7 +37,6 @@ __all__ = ["write_verilog"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _CONSTRAINTS = ("ecp5.lpf", "xilinx7.xdc", "timing.sdc")
-_MACROS = ("sky130_memory.v",)
 _FILE_LIST = "tilewright.f"
 
 
@@ -94,9 +94,9 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: Ha
     package = _Package()
     package.files |= {f"rtl/{name}": text for name, text in sources.items()}
     commands = _add_testbench(package, machine, bus, port, top, list(sources))
-    for folder_of, names in (("constraints", _CONSTRAINTS), ("macros", _MACROS)):
-        for name in names:
-            package.template(f"{folder_of}/{name}", name, {"windows": windows, "bus": bus})
+    for name in _CONSTRAINTS:
+        package.template(f"constraints/{name}", name, {"windows": windows, "bus": bus})
+    package.files |= macro_files()
     package.files[_FILE_LIST] = "".join(f"rtl/{name}\n" for name in sources)
     package.files |= descriptions(machine, top, tuple(package.files))
     package.files = {name: licensed(name, text) for name, text in package.files.items()} | {"LICENSE": licence_text()}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tilewright._version import __version__
 from tilewright.hardware.package.descriptions import COMPONENT, CORE_FILE
+from tilewright.hardware.package.macros import LIBRARIES
 from tilewright.hardware.package.top import (
     BRIDGES,
     COPROCESSOR,
@@ -32,7 +33,7 @@ _FILES = {
     f"rtl/{TOP}.v": "the top module: flat ports, each with its meaning",
     f"rtl/{COPROCESSOR}.v": "the coprocessor, generated",
     f"rtl/{MEMORY}.v": "the memory that all its buffers are instances of",
-    "macros/sky130_memory.v": "the same of macros of OpenRAM for sky130",
+    **{library.file: f"the same of macros that {library.maker}" for library in LIBRARIES},
     f"rtl/{BRIDGES['wishbone']}.v": "the adapter from its AXI4 port to Wishbone, generated",
     f"rtl/{BRIDGES['axi4-own-clock']}.v": "the queues between its clock and that of the bus, generated",
     "testbench/testbench.v": "sends commands, compares memory",
@@ -75,7 +76,7 @@ def readme(machine: Machine, bus: Bus, port: HardwarePort, top: Top, files: tupl
         bus_bits=8 * machine.bus_bytes, with_core=with_core, version=__version__, synth_ecp5=ECP5_SYNTHESIS,
         files=listed, top=TOP, sources=[name for name in files if name in _SOURCES], instance=instance(top),
         ports=top.ports, system=SYSTEM, system_files=SYSTEM_FILES, core_folder=CORE_FOLDER, commands=commands,
-        memory=MEMORY, memories=memories)
+        memory=MEMORY, memories=memories, libraries=LIBRARIES)
 
 
 def instance(top: Top) -> str:
