@@ -108,6 +108,15 @@ def names_of(machine):
     return {name: {re.sub(r"\d+", "N", port) for port in each} for name, each in found.items()}
 
 
+OF_SOME_MACHINES = {
+    "drain_begins": "only the array of a machine that takes whole tiles waits for a drain",
+    "drain_steady": "likewise",
+    "o__valid": "nobody asks the residual add of a machine of paired lanes when its sums are there",
+    "sums_request__slice": "no bits, where a tile's sums are one slice",
+}
+"""Ports of equal modules that a machine has or has not, and why; all others differ in their widths alone."""
+
+
 @pytest.mark.parametrize(("one", "other"), [
     (TINY, replace(TINY, bus_bytes=2 * TINY.bus_bytes, activation_bytes=2 * TINY.activation_bytes)),
     pytest.param(preset("nano"), preset("base"), marks=pytest.mark.slow),
@@ -115,8 +124,8 @@ def names_of(machine):
 def test_two_machines_have_the_same_names(one, other):
     found, others = names_of(one), names_of(other)
     assert not [port for names in (*found.values(), *others.values()) for port in names if "$" in port]
-    different = {name for name in found.keys() & others.keys() if found[name] != others[name]}
-    assert different <= {"coprocessor_residual_add"}  # a machine of paired lanes does not read its ``o.valid``
+    different = {port for name in found.keys() & others.keys() for port in found[name] ^ others[name]}
+    assert different <= OF_SOME_MACHINES.keys()
     assert len(found.keys() & others.keys()) > 0.7 * max(len(found), len(others))
 
 
