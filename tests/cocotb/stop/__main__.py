@@ -45,8 +45,9 @@ def main() -> None:
     parser.add_argument("--hostile", type=int, default=300)
     parser.add_argument("--stops", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--port", choices=PORTS, help="only the half on this port")
     options = parser.parse_args()
-    for port in PORTS:
+    for port in (options.port,) if options.port else PORTS:
         counts = (each // len(PORTS) for each in (options.hostile, options.stops))
         figures = run_campaign(port, *counts, options.seed)
         for hostile, what in ((True, "hostile programs"), (False, "stops of other programs")):
