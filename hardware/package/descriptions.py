@@ -11,7 +11,7 @@ from tilewright.isa.machine import Machine
 from tilewright.isa.registers.host_registers import registers_of
 from tilewright.tools.templates import render
 
-__all__ = ["COMPONENT", "CORE_FILE", "descriptions"]
+__all__ = ["COMPONENT", "CORE_FILE", "SYNTHESES", "descriptions"]
 
 COMPONENT, CORE_FILE = "component.xml", f"{TOP}.core"
 """Names of the files."""
@@ -35,6 +35,15 @@ class BusInterface:
         return next(port.width for port in self.ports if port.name == f"{self.name}_wdata")
 
 
+SYNTHESES = {
+    "ecp5": ("Lattice ECP5", "ecp5", "-nowidelut"),
+    "nexus": ("Lattice Nexus", "nexus", "-family lifcl"),
+    "gowin": ("Gowin GW2A", "gowin", "-family gw2a"),
+    "cyclonev": ("Intel Cyclone V", "intel_alm", "-family cyclonev"),
+    "gatemate": ("Cologne Chip GateMate", "gatemate", "-nomx8"),
+}
+"""Of the core file's targets: the family, and Yosys' ``synth_`` command and its options."""
+
 _INTERFACES = (("s_axi", "AXI4-Lite", False), ("m_axi", "AXI4", True))
 
 
@@ -52,7 +61,7 @@ def descriptions(machine: Machine, top: Top, files: Sequence[str]) -> dict[str, 
         "own_clock": any(port.name == "bus_clk" for port in top.ports),
         "register_bytes": 1 << ADDRESS_BITS, "access": _ACCESS,
         "sources": [name for name in files if name.startswith("rtl/") and name.endswith(".v")],
-        "testbench": [name for name in files if name.startswith("testbench/")],
+        "testbench": [name for name in files if name.startswith("testbench/")], "syntheses": SYNTHESES,
     }
     return {COMPONENT: render(_TEMPLATES / "component.xml.j2", **values),
             CORE_FILE: render(_TEMPLATES / "tilewright.core.j2", **values)}

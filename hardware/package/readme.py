@@ -52,7 +52,7 @@ _FILES = {
     "constraints/timing.sdc": "template for static timing of a netlist",
     "tilewright.f": "sources, one on a line",
     COMPONENT: "the component in IP-XACT (IEEE 1685-2009): ports, AXI interfaces, registers",
-    CORE_FILE: "the same for FuseSoC, with targets for its testbench and for lint",
+    CORE_FILE: "the same for FuseSoC, with targets for its testbench, for lint, and for synthesis of six families",
     "LICENSE": "licence of all files but the core's",
     SYSTEM_FILES: "sources of core and coprocessor together",
     f"{CORE_FOLDER}/LICENSE": "licence of the core's files",

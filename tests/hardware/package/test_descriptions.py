@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tilewright.hardware.package.descriptions import COMPONENT, CORE_FILE, descriptions
+from tilewright.hardware.package.descriptions import COMPONENT, CORE_FILE, SYNTHESES, descriptions
 from tilewright.hardware.package.licence import licence_text
 from tilewright.hardware.package.package import write_verilog
 from tilewright.hardware.package.top import TOP, Top, TopPort
@@ -147,10 +147,17 @@ def test_fusesoc_knows_a_target_for_each_family(package, tmp_path):
     environment = dict(os.environ, HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path),
                        XDG_CACHE_HOME=str(tmp_path))
     name = re.search(r"^name: (\S+)$", (package / CORE_FILE).read_text(), re.MULTILINE)[1]
-    for target, tool in (("synth_ecp5", "yosys"), ("synth_xilinx7", "vivado")):
+
+    def fusesoc(*arguments):
         done = subprocess.run(
-            [sys.executable, "-c", "from fusesoc.main import main; main()", "--cores-root", str(package), "run",
-             "--setup", "--target", target, name], cwd=tmp_path, env=environment, capture_output=True, text=True,
-            check=False)
+            [sys.executable, "-c", "from fusesoc.main import main; main()", "--cores-root", str(package), *arguments,
+             name], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert list(tmp_path.rglob(f"{target}-{tool}")), target
+        return done.stdout
+
+    assert set(re.findall(r"^synth_(\w+)", fusesoc("core", "show"), re.MULTILINE)) == {*SYNTHESES, "xilinx7"}
+    for target, tool, script in (("synth_gowin", "yosys", "synth_gowin -family gw2a -top"),
+                                 ("synth_xilinx7", "vivado", "xc7a100tcsg324-1")):
+        fusesoc("run", "--setup", "--target", target)
+        (folder,) = tmp_path.rglob(f"{target}-{tool}")
+        assert any(script in path.read_text() for path in folder.glob("*.tcl")), target
