@@ -1,6 +1,7 @@
 """The coprocessor behind one of its ports: the parts that all ports share."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import ClassVar
 
 from amaranth import Module
 from amaranth.lib import wiring
@@ -36,9 +37,11 @@ class PortedCoprocessor(wiring.Component):
     it is ``passes``.
     """
 
+    COPROCESSOR: ClassVar[Callable[..., Coprocessor]] = Coprocessor
+
     def __init__(self, machine: Machine, adapter: wiring.Component, told: Mapping[str, str],
                  asked: Mapping[str, str], *, covered: Collection[str] = (), watched: bool = False) -> None:
-        self._adapter, self._coprocessor = adapter, Coprocessor(machine, watched=watched)
+        self._adapter, self._coprocessor = adapter, self.COPROCESSOR(machine, watched=watched)
         self._told, self._asked = told, asked
         inner = {"commands", "passes", "waits", "abort_request", "erase_request"}
         own = inner | set(told) | set(asked.values())

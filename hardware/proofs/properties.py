@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from tilewright.hardware.proofs.linear_values import input_values, inverse_values, weight_values
 from tilewright.hardware.proofs.proved_designs import Mutant, ProvedDesign
@@ -15,7 +16,13 @@ from tilewright.hardware.proofs.recovery_values import (
     semaphore_exposed,
     semaphore_values,
 )
-from tilewright.hardware.proofs.stop_values import STOP_OUTSTANDING, stop_exposed, stop_values
+from tilewright.hardware.proofs.stop_values import (
+    STOP_OUTSTANDING,
+    port_stop_exposed,
+    port_stop_values,
+    stop_exposed,
+    stop_values,
+)
 
 __all__ = ["PROPERTIES", "Property"]
 
@@ -71,6 +78,7 @@ _FAULTS = "tilewright.rtl.port.fault_control"
 _SEMAPHORES = "tilewright.rtl.port.semaphores"
 _ERASER = "tilewright.rtl.load.eraser"
 _STORE = "tilewright.rtl.store.store"
+_UNITLESS = "tilewright.hardware.proofs.unitless_coprocessor"
 
 PROPERTIES = (
     Property(
@@ -229,8 +237,9 @@ PROPERTIES = (
               "has taken at most 71 words, has answered at most 4 bursts, and in two more cycles; in every other "
               "cycle memory holds it up, by an address or a word that it does not take or a response that it does "
               "not give. What is quiet stays so. For all requests, and provided that no B precedes the last W of its "
-              "burst, and that the store unit offers words from the third cycle on, as `store_stop` shows. It does not "
-              "cover the cycles from a stop or an abort to the halt, and from quiet to its end, one each.",
+              "burst, and that the store unit offers words from the third cycle on, as `store_stop` shows. The cycle "
+              "from a stop or an abort to the halt is that of `registers_stop` and `xif_stop`; one more leads from "
+              "quiet to its end, and is not covered.",
         source="stop.sv.j2",
         values=stop_values,
         design=ProvedDesign("tilewright.hardware.proofs.guarded_master", "GuardedMaster", (4,),
@@ -258,6 +267,45 @@ PROPERTIES = (
                    "strobe = Mux(0, 0, Mux("),
         ),
         bound=24,
+    ),
+    Property(
+        name="registers_stop",
+        claim="The whole coprocessor behind its AXI4-Lite registers, its units, which may do anything, left out. In "
+              "the cycle after all of a write to `control` is there, also behind a command that waits for room, a "
+              "stop has become a fault and an abort has begun, and units are held: `stop` and `recovery` lead from "
+              "there to the end, and `command_registers` shows that such a write is carried out in that cycle and "
+              "once. The same for the pin `stop_request`. A stop in the one cycle in which a halt ends with a reset "
+              "finds nothing to stop. For all masters and memories.",
+        source="stop_ports.sv.j2",
+        values=partial(port_stop_values, "axi4lite"),
+        design=ProvedDesign(_UNITLESS, "UnitlessAxiLiteCoprocessor", (RECOVERING,)),
+        exposed=port_stop_exposed("axi4lite"),
+        mutants=(
+            Mutant("a stop reaches nobody", "tilewright.rtl.axilite_coprocessor", ', "stop_request": "stop"}', "}"),
+            Mutant("an abort reaches nobody", "tilewright.rtl.axilite_coprocessor", '"abort_request": "abort", ', ""),
+            Mutant("an abort is no reason to stop", _FAULTS, "| expired | self.abort_request):", "| expired):"),
+            Mutant("an abort as another ends is lost", _FAULTS, "with m.If(self.abort_request | wants_erasure):",
+                   "with m.If(wants_erasure):"),
+        ),
+        bound=12,
+    ),
+    Property(
+        name="xif_stop",
+        claim="The same behind the CV-X-IF adapter: in the cycle after an abort was committed, as `xif_adapter` shows "
+              "that it is told, it has begun, and units are held; and after `stop_request` they are. For all cores "
+              "and memories.",
+        source="stop_ports.sv.j2",
+        values=partial(port_stop_values, "cvxif"),
+        design=ProvedDesign(_UNITLESS, "UnitlessXifCoprocessor", (RECOVERING,)),
+        exposed=port_stop_exposed("cvxif"),
+        mutants=(
+            Mutant("an abort reaches nobody", "tilewright.rtl.xif_coprocessor", '"abort_request": "abort", ', ""),
+            Mutant("an abort of the port is none", _COPROCESSOR, "self._dispatcher.abort_taken | self.abort_request)",
+                   "self._dispatcher.abort_taken)"),
+            Mutant("stop_request is no fault", _COPROCESSOR, "(STOPPED, self.stop_request, 0),",
+                   "(STOPPED, self.waits, 0),"),
+        ),
+        bound=12,
     ),
     Property(
         name="semaphores",
@@ -291,7 +339,7 @@ PROPERTIES = (
               "burst.",
         source="recovery.sv.j2",
         values=recovery_values,
-        design=ProvedDesign("tilewright.hardware.proofs.unitless_coprocessor", "UnitlessCoprocessor", (RECOVERING,)),
+        design=ProvedDesign(_UNITLESS, "UnitlessCoprocessor", (RECOVERING,)),
         exposed=recovery_exposed(),
         mutants=(
             Mutant("reset while a read is asked for", _COPROCESSOR, "~axi.read_asks & ~read_check.busy &", ""),
@@ -316,7 +364,7 @@ PROPERTIES = (
               "(`tests/cocotb/stop/test_tenants.py`).",
         source="erasure.sv.j2",
         values=erasure_values,
-        design=ProvedDesign("tilewright.hardware.proofs.unitless_coprocessor", "UnitlessCoprocessor", (ERASING,)),
+        design=ProvedDesign(_UNITLESS, "UnitlessCoprocessor", (ERASING,)),
         exposed=erasure_exposed(),
         mutants=(
             Mutant("an abort without erasure", _COPROCESSOR, "control.abort_request if always else asks", "asks"),

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
-__all__ = ["STOP_OUTSTANDING", "stop_exposed", "stop_values"]
+from tilewright.isa.command_port import BY_REGISTER, PortName
+
+__all__ = ["STOP_OUTSTANDING", "port_stop_exposed", "port_stop_values", "stop_exposed", "stop_values"]
 
 STOP_OUTSTANDING = 4
 """Bursts in each direction; of the coprocessor 16, whose sums of lengths take the solver minutes."""
@@ -25,3 +27,21 @@ def stop_exposed() -> tuple[str, ...]:
             "axi.writer.lengths.w_port__addr", "axi.writer.owed", "axi.writer.sent",
             *(f"axi.{unit}.splitter.busy" for unit in ("reader", "writer")),
             *(f"{check}_check.held" for check in ("read", "write")))
+
+
+_WRITE = ("has_address", "has_data", "write_address", "write_data", "write_strobes")
+
+
+def port_stop_values(port: PortName) -> Mapping[str, object]:
+    """Return the values of stop_ports.sv.j2: registers as their word, fields of ``control`` as their bit."""
+    control = BY_REGISTER["control"]
+    return {"port": port, "write": _WRITE, "control": control.offset // 4,
+            "command": BY_REGISTER["command"].offset // 4,
+            **{name: control.field(name).low for name in ("stop", "abort", "erase")}}
+
+
+def port_stop_exposed(port: PortName) -> tuple[str, ...]:
+    """Return the signals of the coprocessor behind ``port`` that the template names."""
+    held = (*(f"{prefix}{name}" for prefix in ("", "following_") for name in _WRITE), "acted", "stale", "sends")
+    return (*(f"adapter.{name}" for name in ("abort", *(held if port == "axi4lite" else ()))),
+            *(f"coprocessor.control.{name}" for name in ("phase", "hold", "clear", "dead", "quiet", "aborting")))

@@ -10,9 +10,11 @@ from amaranth.hdl import UnusedElaboratable
 from amaranth.lib.wiring import Component, Out
 
 from tilewright.isa.machine import Machine
+from tilewright.rtl.axilite_coprocessor import AxiLiteCoprocessor
 from tilewright.rtl.coprocessor import Coprocessor
+from tilewright.rtl.xif_coprocessor import XifCoprocessor
 
-__all__ = ["UnitlessCoprocessor"]
+__all__ = ["UnitlessAxiLiteCoprocessor", "UnitlessCoprocessor", "UnitlessXifCoprocessor"]
 
 
 class _AnyUnit(Component):
@@ -41,3 +43,15 @@ class UnitlessCoprocessor(Coprocessor):
     """A `Coprocessor` whose units are all `_AnyUnit`; they need the module ``anything`` of `unrolled_model`."""
 
     UNITS = {name: partial(_any, kind) for name, kind in Coprocessor.UNITS.items()}  # noqa: RUF012
+
+
+class UnitlessAxiLiteCoprocessor(AxiLiteCoprocessor):
+    """A `UnitlessCoprocessor` behind its command registers."""
+
+    COPROCESSOR = UnitlessCoprocessor
+
+
+class UnitlessXifCoprocessor(XifCoprocessor):
+    """A `UnitlessCoprocessor` behind its CV-X-IF adapter."""
+
+    COPROCESSOR = UnitlessCoprocessor
