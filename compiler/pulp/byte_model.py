@@ -17,10 +17,14 @@ _ONE = np.float32(1)
 
 
 class ByteModel:
-    """Nodes and constants of the model that is made, in order; ``shapes`` are those of the file's tensors, if known."""
+    """Nodes and constants of the model that is made, in order; ``shapes`` are those of the file's tensors, if known.
+
+    ``notes`` are for the user.
+    """
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
         self.shapes = shapes or {}
+        self.notes: list[str] = []
         self._nodes: list[onnx.NodeProto] = []
         self._constants: list[TensorProto] = []
 
@@ -80,8 +84,7 @@ class ByteModel:
                          [self.real(source.x, f"{output}:x"),
                           self.real(ByteLevels(weights, "int8"), f"{output}:real weights")],
                          f"{output}:sums", node, **({"transB": 1} if source.dense else source.attributes))
-        shape = (-1,) if source.dense else (-1, 1, 1)
-        factors, addends = (np.ldexp(np.array(each, np.float64), -numbers.shift).reshape(shape)
+        factors, addends = (np.ldexp(np.array(each, np.float64), -numbers.shift).reshape(source.by_channel)
                             for each in (numbers.multipliers, numbers.addends))
         wide = self.node("Cast", [sums], f"{output}:wide", to=TensorProto.DOUBLE)
         times = self.node("Mul", [wide, self.constant(f"{output}:factors", factors)], f"{output}:times")

@@ -37,8 +37,8 @@ def as_product(node: PulpNode, sums: PendingSums, target: str) -> PendingSums:
     shape, (tensors, factors) = source.shape, zip(*source.terms, strict=True)
     numbers = f"{', '.join(map(str, factors))}, times {sums.multipliers[0]}, plus {sums.addends[0]}, shift {sums.shift}"
     why = f"the residual adder does not give its levels for all operands (factors {numbers})"
-    if len(shape) not in (2, 4) or shape[1] < 1 or len({each.dtype for each in tensors}) > 1:
-        raise node.refusal(f"{why}, and they are not of one type, or of one shape of 2 or 4 dimensions",
+    if len(shape) not in (2, 3, 4) or shape[1] < 1 or len({each.dtype for each in tensors}) > 1:
+        raise node.refusal(f"{why}, and they are not of one type, or of one shape of 2 to 4 dimensions",
                            "add tensors of one shape and one type")
     largest = max(factors)
     finer = max((_LARGEST_WEIGHT // largest).bit_length() - 1, 0)
@@ -49,10 +49,11 @@ def as_product(node: PulpNode, sums: PendingSums, target: str) -> PendingSums:
     weights = np.concatenate([part * np.eye(shape[1], dtype=np.int64) for _, part in parts], axis=1)
     # All levels are read with the first tensor's zero point.
     first, dense = tensors[0], len(shape) == 2
+    weights = weights.reshape(*weights.shape, *(1,) * (len(shape) - 2)).astype(np.int8)
     beside = sum(part * (first.zero - levels.zero) for levels, part in parts)
-    made = ConstantProduct(first.named(name), (weights if dense else weights[..., None, None]).astype(np.int8), dense)
+    made = ConstantProduct(first.named(name), weights, dense)
     multipliers, addends = sums.multipliers * shape[1], ((sums.addends[0] << finer) + sums.multipliers[0] * beside,)
-    return PendingSums(made, multipliers, addends * shape[1], sums.shift + finer, sums.cut)
+    return PendingSums(made, multipliers, addends * shape[1], sums.shift + finer, sums.cut, sums.divisor)
 
 
 def _parts(factor: int) -> list[int]:

@@ -1,13 +1,15 @@
 """The effect of each operator of an integer network on levels and sums: products begin sums, and bounds end them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from onnx import TensorProto
 
-from tilewright.compiler.pulp.level_values import ByteLevels, ConstantProduct, LevelTerms, PendingSums, stored_levels
+from tilewright.compiler.pulp.level_values import ByteLevels, ConstantProduct, LevelTerms, PendingSums
 from tilewright.compiler.pulp.pulp_node import PulpNode, Value
-from tilewright.compiler.pulp.put_levels import put_levels
+from tilewright.compiler.pulp.put_levels import requantised
+from tilewright.compiler.pulp.window_rules import average, padded
 
 __all__ = ["MOVES", "RULES"]
 
@@ -20,8 +22,9 @@ _WIDEST = 255
 
 def _convolution(node: PulpNode) -> PendingSums:
     weights = _weights(node)
-    if weights.ndim != 4:
-        raise node.refusal(f"its weights have the shape {list(weights.shape)}", "use convolutions over two dimensions")
+    if weights.ndim not in (3, 4):
+        raise node.refusal(f"its weights have the shape {list(weights.shape)}",
+                           "use convolutions over one or two dimensions")
     attributes = {name: value for name in _WINDOW if (value := node.attribute(name)) is not None}
     return _with_bias(node, ConstantProduct(*_operands(node, weights), dense=False, attributes=attributes))
 
@@ -43,7 +46,7 @@ def _operands(node: PulpNode, weights: np.ndarray) -> tuple[ByteLevels, np.ndarr
     """
     given = node.given[0]
     if not isinstance(given, PendingSums) or not isinstance(given.source, LevelTerms) or given.shift \
-            or (given.multipliers, given.addends) != ((1,), (0,)) or node.number("group", 1) != 1:
+            or given.divisor > 1 or (given.multipliers, given.addends) != ((1,), (0,)) or node.number("group", 1) != 1:
         return node.levels(), weights
     levels, factors = zip(*given.source.terms, strict=True)
     joined = np.concatenate([weights.astype(np.int64) * factor for factor in factors], axis=1)
@@ -82,12 +85,12 @@ def _other(node: PulpNode) -> tuple[PendingSums, np.ndarray]:
     if len(node.given) != 2 or not any(isinstance(each, np.ndarray) for each in node.given):
         raise node.refusal("it combines two computed tensors", "cut the network before this node")
     at = 1 if isinstance(node.given[1], np.ndarray) else 0
-    sums = _undivided(node, node.pending(1 - at))
+    sums = _uncut(node, node.pending(1 - at))
     return sums, node.per_channel(sums, node.constant(at, "constant"), "constant")
 
 
-def _undivided(node: PulpNode, sums: PendingSums) -> PendingSums:
-    if sums.shift or sums.cut:
+def _uncut(node: PulpNode, sums: PendingSums) -> PendingSums:
+    if sums.cut:
         raise node.refusal("it follows a division before the bounds", "multiply and add before dividing")
     return sums
 
@@ -111,8 +114,8 @@ def _sum(node: PulpNode) -> PendingSums:
     terms: list[tuple[ByteLevels, int]] = []
     addend, shapes = 0, set[tuple[int, ...]]()
     for position in (0, 1):
-        sums = _undivided(node, node.pending(position))
-        if not isinstance(sums.source, LevelTerms):
+        sums = _uncut(node, node.pending(position))
+        if not isinstance(sums.source, LevelTerms) or sums.divisor > 1 or sums.shift:
             raise node.refusal("it adds sums before they are bounded to 8 bits", "requantise before it")
         terms += [(levels, factor * sums.multipliers[0]) for levels, factor in sums.source.terms]
         addend += sums.addends[0]
@@ -122,17 +125,16 @@ def _sum(node: PulpNode) -> PendingSums:
 
 def _divided(node: PulpNode) -> PendingSums:
     sums, divisor = node.pending(), int(node.constant(1, "divisor").reshape(-1)[0])
-    shift = divisor.bit_length() - 1
-    if node.constant(1, "divisor").size != 1 or divisor < 1 or divisor != 1 << shift:
-        raise node.refusal("its divisor is not one power of two", "export the network with such divisors")
+    if node.constant(1, "divisor").size != 1 or divisor < 1:
+        raise node.refusal("its divisor is not one number above 0", "export the network with such divisors")
     given = node.given[1]
     whole = isinstance(given, np.ndarray) and given.dtype.kind in "iu"
-    return sums.divided(shift, "to zero" if whole else sums.cut)
+    return sums.divided(divisor, "to zero" if whole else sums.cut)
 
 
 def _floor(node: PulpNode) -> PendingSums:
     sums = node.pending()
-    return sums.divided(0, sums.cut or "down") if sums.shift else sums
+    return sums.divided(1, sums.cut or "down") if sums.shift or sums.divisor > 1 else sums
 
 
 def _cast(node: PulpNode) -> Value:
@@ -141,8 +143,8 @@ def _cast(node: PulpNode) -> Value:
         return given
     sums = node.pending()
     floats = node.number("to") in (TensorProto.FLOAT, TensorProto.DOUBLE)
-    cut = "to zero" if sums.shift and not sums.cut and not floats else sums.cut
-    return PendingSums(sums.source, sums.multipliers, sums.addends, sums.shift, cut)
+    cut = "to zero" if (sums.shift or sums.divisor > 1) and not sums.cut and not floats else sums.cut
+    return replace(sums, cut=cut)
 
 
 def _bounded(node: PulpNode) -> ByteLevels:
@@ -155,36 +157,29 @@ def _bounded(node: PulpNode) -> ByteLevels:
     if not np.isfinite(low) or not np.isfinite(high) or low > high or low != np.rint(low) or high != np.rint(high):
         raise node.refusal(f"its bounds are {low} and {high}", "bound levels to 8 bits")
     sums = node.pending()
-    if sums.shift and (not sums.cut or (sums.cut == "to zero" and low < 0)):
+    if (sums.shift or sums.divisor > 1) and (not sums.cut or (sums.cut == "to zero" and low < 0)):
         raise node.refusal("what it bounds is not cut down to whole numbers", "put Floor before it")
-    return _requantised(node, sums, int(low), int(high))
+    return requantised(node, sums, int(low), int(high))
 
 
 def _requant_shift(node: PulpNode) -> ByteLevels:
     """Return the levels of Deeploy's RequantShift, halves up."""
-    sums = _undivided(node, node.pending())
+    sums = _uncut(node, node.pending())
     factors, addends = (node.per_channel(sums, node.constant(at, what), what) for at, what in ((1, "mul"), (2, "add")))
     divisor, levels, signed = node.number("div"), node.number("n_levels_out", 256), node.number("signed", 1)
     shift = divisor.bit_length() - 1
     if factors.min() < 1 or divisor < 1 or divisor != 1 << shift or not 2 <= levels <= _WIDEST + 1 or levels % 2:
         raise node.refusal(f"its mul reaches down to {factors.min()}, its div is {divisor}, its n_levels_out {levels}",
                            "export the network with factors above 0, a power of two, and levels of 8 bits")
-    half = np.array([1 << shift >> 1])
+    half = np.array([divisor >> 1])
     low = -(levels // 2) if signed else 0
     scaled = sums.times(factors).plus(addends).plus(half)
-    return _requantised(node, PendingSums(scaled.source, scaled.multipliers, scaled.addends, shift, "down"),
-                        low, low + levels - 1)
-
-
-def _requantised(node: PulpNode, sums: PendingSums, low: int, high: int) -> ByteLevels:
-    levels = stored_levels(low, high, sums.source.dtype)
-    if levels is None:
-        raise node.refusal(f"its levels reach from {low} to {high}", "bound levels to 8 bits")
-    return put_levels(node, sums, sums.bounded(low, high), levels.named(node.target))
+    return requantised(node, replace(scaled, shift=scaled.shift + shift, cut="down"), low, low + levels - 1)
 
 
 RULES: dict[str, Callable[[PulpNode], Value]] = {
-    "Add": _plus, "Cast": _cast, "Clip": _bounded, "Conv": _convolution, "Div": _divided, "Floor": _floor,
-    "Gemm": _matrix_product, "MatMul": _matrix_product, "Mul": _times, "RequantShift": _requant_shift,
+    "Add": _plus, "AveragePool": average, "Cast": _cast, "Clip": _bounded, "Conv": _convolution, "Div": _divided,
+    "Floor": _floor, "Gemm": _matrix_product, "GlobalAveragePool": average, "MatMul": _matrix_product, "Mul": _times,
+    "Pad": padded, "RequantShift": _requant_shift,
 }
 """Of each operator, what it makes of its inputs."""

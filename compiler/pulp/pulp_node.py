@@ -9,7 +9,7 @@ from onnx import helper, numpy_helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
 from tilewright.compiler.pulp.byte_model import ByteModel
-from tilewright.compiler.pulp.level_values import ByteLevels, LevelTerms, PendingSums, RealTensor
+from tilewright.compiler.pulp.level_values import ByteLevels, ConstantProduct, LevelTerms, PendingSums, RealTensor
 
 __all__ = ["PulpNode", "Value"]
 
@@ -105,7 +105,7 @@ class PulpNode:
         """Return constants that are one number, or one for each channel of sums, as a vector."""
         channels = len(pending.multipliers)
         dense = getattr(pending.source, "dense", True)
-        along = -1 if dense else -3
+        along = -len(pending.source.by_channel) if isinstance(pending.source, ConstantProduct) else -1
         shape = values.shape
         if values.size == 1 or (values.size == channels and len(shape) >= -along and shape[along] == channels) \
                 or (values.size == channels and not dense and len(shape) == 1 and self.proto.op_type == "RequantShift"):

@@ -14,7 +14,7 @@ from tilewright.compiler.pulp.byte_model import ByteModel
 from tilewright.compiler.pulp.level_values import ByteLevels, ConstantProduct, PendingSums, RealTensor
 from tilewright.compiler.pulp.pending_rules import MOVES, RULES
 from tilewright.compiler.pulp.pulp_node import PulpNode, Value
-from tilewright.compiler.pulp.put_levels import put_sums
+from tilewright.compiler.pulp.put_levels import put_sums, whole_levels
 from tilewright.compiler.pulp.tensor_shapes import shapes_of
 
 __all__ = ["onnx_of_pulp"]
@@ -22,6 +22,8 @@ __all__ = ["onnx_of_pulp"]
 _INPUTS = {TensorProto.FLOAT: "uint8", TensorProto.UINT8: "uint8", TensorProto.INT8: "int8"}
 _ON_FLOATS = ("Flatten", "Gather", "Identity", "Reshape", "Sigmoid", "Tanh")
 """ONNX's operators that may follow sums which the network hands out; each has one meaning in all versions."""
+_ON_LEVELS = (*MOVES, "AveragePool", "Conv", "Gemm", "GlobalAveragePool", "MatMul", "Pad")
+"""Operators that take no sums which are yet to be bounded."""
 _OUTPUTS = (TensorProto.FLOAT, TensorProto.UINT8, TensorProto.INT8)
 
 
@@ -75,12 +77,15 @@ class _Reading:
                 self.refusals.append(error)
         raise_all(self.refusals)
         outputs = [self._output(each) for each in self.proto.graph.output]
-        return self.made.finished(self.proto.graph.name or "network", self.inputs, outputs), tuple(self.notes)
+        model = self.made.finished(self.proto.graph.name or "network", self.inputs, outputs)
+        return model, (*self.notes, *self.made.notes)
 
     def _read(self, proto: onnx.NodeProto) -> None:
         if proto.op_type == "Constant" and proto.attribute and proto.attribute[0].HasField("t"):
             self.constants[proto.output[0]] = array_of(proto.attribute[0].t)
             return
+        for name in proto.input if proto.op_type in _ON_LEVELS else ():
+            self._end(name)
         known = {"": None, **{name: self.values.get(name, self.constants.get(name)) for name in proto.input if name}}
         if any(name and known[name] is None for name in proto.input):
             return      # behind a node that was refused
@@ -98,6 +103,14 @@ class _Reading:
             self.values[output] = RULES[proto.op_type](node)
         else:
             raise node.refusal("the operator is not compiled from an integer network of PULP's tools")
+
+    def _end(self, name: str) -> None:
+        """Make levels of sums that were cut to whole numbers, as averages are, since nothing bounds them."""
+        given = self.values.get(name)
+        if isinstance(given, PendingSums) and given.cut:
+            self.values[name], saturated = whole_levels(self.makers[name], given)
+            if saturated:
+                self.notes.append(f"{name!r}, an average, may be above 255, and is 255 then, as in DORY's kernels")
 
     def _in_float(self, node: PulpNode) -> RealTensor:
         """Add a node that computes with sums which the network hands out, and return what it makes."""
@@ -139,6 +152,7 @@ class _Reading:
     def _output(self, value: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
         """Add what hands an output out, and return its description."""
         name, kind = value.name, value.type.tensor_type.elem_type
+        self._end(name)
         found = self.values.get(name)
         if found is None or kind not in _OUTPUTS:
             raise UnsupportedModelError(f"Output {name!r} must be computed, as float32, int8 or uint8, not be of "
@@ -165,4 +179,5 @@ def _is_handed_out(value: Value | np.ndarray | None) -> bool:
     """Tell whether a value is floats, or plain sums of a product."""
     return isinstance(value, RealTensor) or (
         isinstance(value, PendingSums) and isinstance(value.source, ConstantProduct) and not value.shift
+        and value.divisor == 1
         and set(value.multipliers) == {1})

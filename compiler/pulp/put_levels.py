@@ -4,20 +4,67 @@ import numpy as np
 
 from tilewright.compiler.network.integer_scale import IntegerScale
 from tilewright.compiler.pulp.exact_scale import ExactScale, exact_scale
+from tilewright.compiler.pulp.fitted_shift import narrowed
 from tilewright.compiler.pulp.level_sums import as_product, put_sum
-from tilewright.compiler.pulp.level_values import ByteLevels, ConstantProduct, LevelTerms, PendingSums
+from tilewright.compiler.pulp.level_values import ByteLevels, ConstantProduct, LevelTerms, PendingSums, stored_levels
 from tilewright.compiler.pulp.pulp_node import PulpNode
 from tilewright.compiler.pulp.shifted_levels import ShiftRequantisation
+from tilewright.isa.integers.shift_requantise import MULTIPLIER_BITS
 
-__all__ = ["put_levels", "put_sums"]
+__all__ = ["put_sums", "requantised", "whole_levels"]
 
 _MOST_BITS = 47
 """Of products and shifts, so that all that is compared here fits 64 bits."""
+_BYTE = 255
 _EXACT, _WHOLE = 1 << 24, 1 << 31
 """Of sums that float32 and int32 hold."""
 
 
-def put_levels(node: PulpNode, sums: PendingSums, requantisation: ShiftRequantisation,
+def requantised(node: PulpNode, sums: PendingSums, low: int, high: int) -> ByteLevels:
+    """Write the levels of sums within ``low`` and ``high``, and return them."""
+    levels = stored_levels(low, high, sums.source.dtype)
+    if levels is None:
+        raise node.refusal(f"its levels reach from {low} to {high}", "bound levels to 8 bits")
+    return _put_levels(node, sums, _requantisation(node, sums, low, high), levels.named(node.target))
+
+
+def whole_levels(node: PulpNode, sums: PendingSums) -> tuple[ByteLevels, bool]:
+    """Write sums that were cut to whole numbers, and that nothing bounds, as the levels that they may be.
+
+    Returns
+    -------
+    ByteLevels
+    bool
+        Whether they may be more, and are the largest then: averages of NEMO, which saturate in DORY's kernels.
+
+    Raises
+    ------
+    UnsupportedNodeError
+        If 8 bits do not hold them.
+    """
+    low, high = sums.reach
+    mean = isinstance(sums.source, ConstantProduct) and sums.source.mean
+    largest = high if low < 0 or not mean else min(high, _BYTE)
+    if sums.cut == "to zero" and low < 0:
+        raise node.refusal("what it divides is not cut down to whole numbers", "put Floor behind it")
+    return requantised(node, sums, low, largest), largest < high
+
+
+def _requantisation(node: PulpNode, sums: PendingSums, low: int, high: int) -> ShiftRequantisation:
+    """Return what makes levels of sums within ``low`` and ``high``.
+
+    Raises
+    ------
+    UnsupportedNodeError
+        If they are divided by what no power of two equals.
+    """
+    try:
+        return sums.bounded(low, high)
+    except ValueError as error:
+        raise node.refusal(str(error), "export the network with divisors that are powers of two") from error
+
+
+def _put_levels(node: PulpNode, sums: PendingSums, requantisation: ShiftRequantisation,
                target: ByteLevels) -> ByteLevels:
     """Write the levels of some sums as ``target``, and return it.
 
@@ -36,7 +83,7 @@ def put_levels(node: PulpNode, sums: PendingSums, requantisation: ShiftRequantis
         _put_table(node, source, requantisation, levels)
     elif not put_sum(node, source, requantisation, levels):
         product = as_product(node, sums, levels.name)
-        requantisation = product.bounded(requantisation.low, requantisation.high)
+        requantisation = _requantisation(node, product, requantisation.low, requantisation.high)
         _check_widths(node, product, requantisation)
         assert isinstance(product.source, ConstantProduct)
         _put_product(node, product.source, requantisation, levels)
@@ -63,7 +110,7 @@ def put_sums(node: PulpNode, sums: PendingSums, output: str) -> None:
         If they are no plain sums of a product, or float32 does not hold them.
     """
     source = sums.source
-    if not isinstance(source, ConstantProduct) or sums.shift or set(sums.multipliers) != {1}:
+    if not isinstance(source, ConstantProduct) or sums.shift or sums.divisor > 1 or set(sums.multipliers) != {1}:
         raise node.refusal("the network hands out what is not bounded to 8 bits", "end it with levels, or with sums")
     bound = max(max(abs(low + addend), abs(high + addend))
                 for (low, high), addend in zip(source.reach, sums.addends, strict=True))
@@ -92,6 +139,10 @@ def _put_shifted(node: PulpNode, source: ConstantProduct, requantisation: ShiftR
     if bound >= _EXACT:
         raise node.refusal(f"no float32 scales give its levels for every sum, and its sums reach {bound:,}, which "
                            "float32 does not hold", "use fewer input channels, or smaller weights")
+    if requantisation.stands_for and max(requantisation.multipliers) >> MULTIPLIER_BITS:
+        requantisation, wrong, count = narrowed(requantisation, source.reach, MULTIPLIER_BITS)
+        node.made.notes.append(f"{node.label!r} divides by {requantisation.stands_for:,}, here by a power of two: "
+                               f"{wrong:,} of {count:,} levels begin at another sum")
     try:
         IntegerScale.of(requantisation.multipliers, requantisation.addends, requantisation.shift)
     except ValueError as error:

@@ -23,6 +23,8 @@ class ShiftRequantisation:
         Not negative.
     low, high : int
         Bounds of the levels.
+    stands_for : int
+        The divisor of the network, if it is no power of two, and these numbers equal it for every sum; else 0.
     """
 
     multipliers: tuple[int, ...]
@@ -30,6 +32,7 @@ class ShiftRequantisation:
     shift: int
     low: int
     high: int
+    stands_for: int = 0
 
     def levels(self, sums: np.ndarray, channel: int) -> np.ndarray:
         """Return the levels of int64 sums of a channel, int64 of the same shape."""

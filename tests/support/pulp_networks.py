@@ -1,6 +1,7 @@
 """Small integer networks as Deeploy and MATCH write them, and loops over their nodes in whole numbers."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import onnx
@@ -73,18 +74,30 @@ def _computed(kind: str, given: list[np.ndarray], attributes: dict) -> np.ndarra
     if kind == "MaxPool":
         size = attributes["kernel_shape"]
         return sliding_window_view(given[0], size, axis=(2, 3))[:, :, ::size[0], ::size[1]].max(axis=(4, 5))
+    if kind == "AveragePool":
+        axes = tuple(range(2, given[0].ndim))
+        windows = sliding_window_view(given[0], attributes["kernel_shape"], axis=axes)[:, :, *(
+            slice(None, None, step) for step in attributes["strides"])]
+        sums = windows.sum(axis=tuple(axis + len(axes) for axis in axes))
+        return sums * Fraction(1, int(np.prod(attributes["kernel_shape"])))
+    if kind == "Pad":
+        return np.pad(given[0], np.array(attributes["pads"]).reshape(2, -1).T)
     return {"Gemm": lambda: given[0] @ given[1].T + given[2], "MatMul": lambda: given[0] @ given[1],
             "Add": lambda: given[0] + given[1], "Mul": lambda: given[0] * given[1],
-            "Div": lambda: given[0] // given[1], "Floor": lambda: given[0], "Cast": lambda: given[0],
+            "Div": lambda: (given[0] // given[1]).astype(np.int64), "Floor": lambda: given[0], "Cast": lambda: given[0],
             "Flatten": lambda: given[0].reshape(1, -1),
             "Clip": lambda: np.clip(given[0], int(attributes["min"]), int(attributes["max"]))}[kind]()
 
 
 def _convolved(x: np.ndarray, weights: np.ndarray, attributes: dict) -> np.ndarray:
-    top, left, bottom, right = attributes.get("pads", (0, 0, 0, 0))
+    axes = weights.ndim - 2
+    pads = np.array(attributes.get("pads", (0, 0) * axes)).reshape(2, axes).T
     groups, each = attributes.get("group", 1), weights.shape[1]
-    windows = sliding_window_view(np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right))), weights.shape[2:],
-                                  axis=(2, 3))[0]
-    outputs = [np.einsum("chwij,cij->hw", windows[first:first + each], kernel) for first, kernel in
-               ((index // (len(weights) // groups) * each, kernel) for index, kernel in enumerate(weights))]
+    windows = sliding_window_view(np.pad(x, ((0, 0), (0, 0), *pads)), weights.shape[2:],
+                                  axis=tuple(range(2, 2 + axes)))[0]
+    windows = windows[:, *(slice(None, None, step) for step in attributes.get("strides", (1,) * axes))]
+    windows = windows.reshape(*windows.shape[:1 + axes], -1)
+    outputs = [np.einsum("c...k,ck->...", windows[first:first + each], kernel) for first, kernel in
+               ((index // (len(weights) // groups) * each, kernel.reshape(each, -1))
+                for index, kernel in enumerate(weights))]
     return np.stack(outputs)[None]

@@ -1,5 +1,6 @@
 """Networks of PULP's tools run on the datapath and give what their definitions say; what cannot is named by node."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from tilewright.compiler.network.layers import CoreLayer
 from tilewright.compiler.onnx.reader import read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.compiler.passes.pass_order import compile_network
+from tilewright.compiler.pulp.fitted_shift import fitted_shift
+from tilewright.compiler.pulp.shifted_levels import ShiftRequantisation
 from tilewright.runtime.session import InferenceSession
 
 NETWORKS = Path(__file__).parents[4] / "shared" / "networks"
@@ -86,6 +89,86 @@ def test_addends_between_sums_need_a_machine_with_integers(signed):
     with pytest.raises(UnsupportedNodeError, match="--machine base,integer_requantise=true") as caught:
         InferenceSession(model.SerializeToString(), "base")
     assert len(caught.value.others) == 2
+
+
+def nemo_levels(net, sums, channels, divisor, rng, rank=4):
+    """Add NEMO's batch normalisation and requantisation: two multipliers, an addend, casts and a floor."""
+    shape = (1, channels, *(1,) * (rank - 2))
+    scaled = net.add("Mul", rng.integers(200, 900, shape).astype(np.float32), sums)
+    moved = net.add("Cast", net.add("Add", scaled, rng.integers(-900_000, 900_000, shape).astype(np.float32)), to=7)
+    quotient = net.add("Div", net.add("Mul", moved, np.array(211)), np.array(divisor))
+    cut = net.add("Cast", net.add("Cast", net.add("Cast", quotient, to=7), to=7), to=1)
+    return net.add("Clip", cut, min=0.0, max=255.0)
+
+
+@pytest.mark.parametrize("divisor", [1 << 24, (1 << 24) - 1])
+def test_averages_pads_and_divisors_of_nemo(divisor):
+    """Windows of 15 pixels, times 15 and 34, over 512: the last average may be 256, and is 255 then."""
+    rng, net = np.random.default_rng(11), PulpNetwork((1, 1, 12, 16))
+    x = net.add("Pad", "x", pads=[0, 0, 1, 2, 0, 0, 1, 2])
+    x = nemo_levels(net, net.add("Conv", x, weights(rng, 6, 1, 3, 5), strides=[2, 2]), 6, divisor, rng)
+    x = nemo_levels(net, net.add("Conv", x, weights(rng, 6, 1, 3, 3), pads=[1, 1, 1, 1], group=6), 6, divisor, rng)
+    pooled = net.add("AveragePool", x, kernel_shape=[3, 5], strides=[3, 3], pads=[0, 0, 0, 0])
+    again = net.add("Mul", net.add("Mul", pooled, np.array(15)), np.array(34))
+    mean = net.add("Floor", net.add("Div", again, np.array(512.0)))
+    flat = net.add("Flatten", mean, axis=1)
+    last = net.add("MatMul", flat, weights(rng, 24, 3))
+    equal(net.model(last, (1, 3)), (1, 1, 12, 16), machine="base,integer_requantise=true")
+
+
+def test_a_divisor_that_18_bits_do_not_equal_is_fitted_and_said():
+    """The levels are those of the nearest multipliers, few of which begin at another sum."""
+    rng, net = np.random.default_rng(13), PulpNetwork((1, 3, 9, 9))
+    last = "x"
+    for channels in (3, 6):
+        sums = net.add("Conv", last, weights(rng, channels, 3, 3, 3))
+        scaled = net.add("Mul", sums, rng.integers(4000, 9000, (1, channels, 1, 1)))
+        last = net.add("Clip", net.add("Floor", net.add("Div", scaled, np.array(999_983))), min=0.0, max=255.0)
+    model = net.model(last, (1, 6, 5, 5))
+    read = read_model(model.SerializeToString())
+    said = [note for note in notes_of(read) if "999,983" in note]
+    wrong, count = (int(each) for each in re.search(r"([0-9]+) of ([0-9,]+) levels", said[0].replace(",", "")).groups())
+    assert 0 < wrong < count / 20
+    session = InferenceSession(model.SerializeToString(), "base,integer_requantise=true")
+    x = rng.integers(0, 256, (1, 3, 9, 9))
+    found, = session.run(None, {"x": x.astype(np.float32)})
+    assert np.abs(found - computed_in_whole_numbers(model, x)[last]).max() <= 1
+
+
+def test_convolutions_over_one_dimension_are_computed_in_whole_numbers():
+    """As TCNs of DORY: a residual, an average of pairs, sums that are handed out."""
+    rng, net = np.random.default_rng(12), PulpNetwork((1, 4, 40))
+    x = nemo_levels(net, net.add("Conv", "x", weights(rng, 6, 4, 3), pads=[2, 0]), 6, 1 << 24, rng, rank=3)
+    y = nemo_levels(net, net.add("Conv", x, weights(rng, 6, 6, 5), pads=[4, 0], strides=[1]), 6, 1 << 25, rng, rank=3)
+    total = net.add("Floor", net.add("Div", net.add("Add", net.add("Mul", x, np.array(17)), net.add(
+        "Mul", y, np.array(15))), np.array(32.0)))
+    x = net.add("Clip", total, min=0.0, max=255.0)
+    pooled = net.add("AveragePool", x, kernel_shape=[2], strides=[2], pads=[0, 0])
+    x = net.add("Floor", net.add("Div", net.add("Mul", net.add("Mul", pooled, np.array(2)), np.array(32)),
+                                 np.array(64.0)))
+    last = net.add("MatMul", net.add("Flatten", x, axis=1), weights(rng, 120, 3))
+    equal(net.model(last, (1, 3)), (1, 4, 40), machine="base,integer_requantise=true")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_division_by_any_number_is_one_by_a_power_of_two(seed):
+    rng = np.random.default_rng(seed)
+    divisor, low = int(rng.integers(2, 1 << rng.integers(3, 24))) | 1, int(rng.choice([0, -128]))
+    multipliers, addends = (tuple(rng.integers(*ends, 3).tolist()) for ends in ((1, 5000), (-90_000, 90_000)))
+    given = ShiftRequantisation(multipliers, addends, int(rng.integers(0, 4)), low, low + 255)
+    reach = tuple((-int(end), int(2 * end)) for end in rng.integers(1, 400_000, 3))
+    found = fitted_shift(given, divisor, reach)
+    for channel, (least, greatest) in enumerate(reach):
+        sums = np.arange(least, greatest + 1)
+        wanted = (sums * multipliers[channel] + addends[channel]) // (divisor << given.shift)
+        assert np.array_equal(found.levels(sums, channel), np.clip(wanted, low, low + 255))
+
+
+def test_a_division_that_no_power_of_two_equals_is_refused():
+    """Sums of 41 bits would need a multiplier of as many."""
+    given = ShiftRequantisation((3,), (1,), 0, 0, 255)
+    with pytest.raises(ValueError, match="30 bits"):
+        fitted_shift(given, (1 << 32) - 1, ((0, 1 << 41),))
 
 
 def test_integers_read_levels_that_a_scale_wrote_below_a_zero_point():
