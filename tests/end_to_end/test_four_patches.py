@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
+from tests.support.machines import MORE_PAIRS as PAIRS
 from tests.support.random_chains import random_inputs
 from tests.support.random_layers import Shape, build_layer
 from tests.support.rtl import execute_rtl
@@ -15,12 +16,9 @@ from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.schedule import bands
 from tilewright.compiler.schedule.races import check
-from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.isa.machine import MemoryTiming
 from tilewright.sim.fast_engine import run_fast
 
-PAIRS = Machine(name="four pairs", array="winograd_inner", lanes=8, clusters=1, post_lanes=8, bus_bytes=8,
-                activation_bytes=16384, weight_bytes=8192, result_bytes=4096, parameter_channels=512,
-                channel_kernels=True, four_patches=True)
 CLUSTERS = replace(PAIRS, name="four in two clusters", lanes=16, clusters=2, post_lanes=4)
 SINGLE = replace(PAIRS, name="four single", array="winograd", lanes=4, clusters=1, post_lanes=4)
 SINGLES = replace(SINGLE, name="eight single", lanes=8, clusters=2)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
+from tests.support.machines import HOSTED
 from tests.support.side_by_side import assert_layers_equal_the_reference, random_side_by_side
 from tilewright.compiler.compile import Compiled, compile_layers
 from tilewright.compiler.network.reference import run_network
@@ -56,8 +57,11 @@ def test_some_layer_needs_each_unit():
                    for each in commands), unit
 
 
-@pytest.mark.parametrize("machine", [
-    PLAIN, INNER, *(pytest.param(each, marks=pytest.mark.slow) for each in (PAIRS, FEWEST_WINOGRAD))],
-    ids=lambda machine: machine.name)
+def test_rtl_of_a_plain_array_beside_the_second_host(tmp_path):
+    assert_layers_equal_the_reference(HOSTED["ibex"], 0, tmp_path, host="ibex")
+
+
+@pytest.mark.slow   # lanes of inner products have tests in Amaranth's simulator, and those of `base` take conv, too
+@pytest.mark.parametrize("machine", [PLAIN, INNER, PAIRS, FEWEST_WINOGRAD], ids=lambda machine: machine.name)
 def test_rtl_without_units(machine, tmp_path):
     assert_layers_equal_the_reference(machine, 0, tmp_path)

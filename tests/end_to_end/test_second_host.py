@@ -11,7 +11,8 @@ from tilewright.models import builtin
 from tilewright.runtime.run_options import RunOptions
 from tilewright.runtime.session import InferenceSession
 
-NANO = ("--machine", "nano")
+PLAIN = ("--machine", "nano,array=plain,lanes=2,post_lanes=2")
+"""The simulator of `HOSTED`."""
 
 
 def tilewright(*words):
@@ -21,7 +22,7 @@ def tilewright(*words):
 
 def test_lenet_on_ibex_has_the_bits_of_onnx_runtime(tmp_path):
     report, page = tmp_path / "report.json", tmp_path / "run.html"
-    code, shown = tilewright("run", "lenet5", *NANO, "--engine", "rtl", "--host", "ibex", "--json", report,
+    code, shown = tilewright("run", "lenet5", *PLAIN, "--engine", "rtl", "--host", "ibex", "--json", report,
                              "--html", page)
     assert code == 0
     assert "engine rtl, host ibex" in shown
@@ -35,7 +36,7 @@ def test_lenet_on_ibex_has_the_bits_of_onnx_runtime(tmp_path):
 
 
 def test_a_model_compiled_for_the_registers_runs_on_the_host_that_drives_them(tmp_path):
-    code, _ = tilewright("compile", "lenet5", *NANO, "--port", "axi4lite", "-o", tmp_path / "lenet5")
+    code, _ = tilewright("compile", "lenet5", *PLAIN, "--port", "axi4lite", "-o", tmp_path / "lenet5")
     assert code == 0
     assert json.loads((tmp_path / "lenet5" / "manifest.json").read_text())["port"] == "axi4lite"
     code, shown = tilewright("simulate", tmp_path / "lenet5", "--engine", "rtl")

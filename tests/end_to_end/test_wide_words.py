@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
+from tests.support.machines import MORE_PAIRS, MORE_UNITS
 from tests.support.rtl import execute_rtl
 from tests.support.word_layers import SHAPES, SUMS, word_layer, word_network, word_sum
 from tilewright.compiler.compile import compile_layers
@@ -38,11 +39,12 @@ def test_every_array_computes_the_same(array):
     assert any(plan.nest.winograd for plan in compiled.plans) == (array in ("winograd", "winograd_inner"))
 
 
-@pytest.mark.parametrize("array", [pytest.param(array, marks=() if array == "winograd_inner" else pytest.mark.slow)
-                                   for array in ARRAYS])
-def test_rtl_under_stalls(array, tmp_path):
+@pytest.mark.parametrize("machine", [MORE_UNITS, *(
+    pytest.param(replace(SMALL, name=array, array=array), marks=pytest.mark.slow)
+    for array in ARRAYS if array != MORE_UNITS.array)], ids=lambda machine: machine.name)
+def test_rtl_under_stalls(machine, tmp_path):
     timing = MemoryTiming(bytes_per_cycle=4, stall_percent=40, seed=3)
-    ran(replace(SMALL, array=array), lambda compiled, inputs: execute_rtl(compiled, inputs, tmp_path, timing=timing)[0])
+    ran(machine, lambda compiled, inputs: execute_rtl(compiled, inputs, tmp_path, timing=timing)[0])
 
 
 CURVED = replace(SMALL, bus_bytes=8)
@@ -53,8 +55,8 @@ def test_results_follow_their_curve_in_every_array(array):
     ran(replace(CURVED, array=array), execute, curved=True)
 
 
-@pytest.mark.parametrize("bus", [8, pytest.param(16, marks=pytest.mark.slow)])
-def test_results_follow_their_curve_in_rtl_under_stalls(bus, tmp_path):
-    timing = MemoryTiming(bytes_per_cycle=bus, stall_percent=40, seed=4)
-    machine = replace(CURVED, bus_bytes=bus)
+@pytest.mark.parametrize("machine", [
+    MORE_PAIRS, pytest.param(replace(CURVED, bus_bytes=16), marks=pytest.mark.slow)], ids=lambda machine: machine.name)
+def test_results_follow_their_curve_in_rtl_under_stalls(machine, tmp_path):
+    timing = MemoryTiming(bytes_per_cycle=machine.bus_bytes, stall_percent=40, seed=4)
     ran(machine, lambda compiled, inputs: execute_rtl(compiled, inputs, tmp_path, timing=timing)[0], curved=True)

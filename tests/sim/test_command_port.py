@@ -3,11 +3,11 @@
 import pytest
 
 from tests.support.firmware import compile_program
-from tilewright.isa.machine import preset
+from tests.support.machines import HOSTED
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 from tilewright.sim.rtl_engine import run_rtl
 
-NANO = preset("nano")
+MACHINE = HOSTED["ibex"]
 WINDOWS = (AddressWindow(MAIN_BASE, MAIN_BASE + 0x10000, Permission.READ_WRITE),)
 
 
@@ -16,7 +16,7 @@ def run(tmp_path):
     """Return a function from the body of ``main`` to its result."""
     def on_ibex(body):
         elf = compile_program(f'#include "tilewright.h"\nint main(void) {{ {body} }}\n', tmp_path, "ibex")
-        return run_rtl(NANO, elf, windows=WINDOWS, host="ibex")
+        return run_rtl(MACHINE, elf, windows=WINDOWS, host="ibex")
     return on_ibex
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.firmware import compile_program
+from tests.support.machines import HOSTED
 from tilewright.isa.core_names import HOSTS
 from tilewright.isa.counters import FAULT_ADDRESS_WORD, FAULT_WORD, RECORD_WORDS
 from tilewright.isa.encoding import SEMAPHORES
@@ -109,7 +110,7 @@ def test_fence_returns_the_code_and_the_record_tells_it(program, host, cause):
         if (tw_sta_fence() != fault) return 99;
         return fault;
     """)
-    result = run_rtl(NANO, elf, Simulation(dumps=[(RECORD, 4 * RECORD_WORDS)]), windows=WINDOWS, host=host)
+    result = run_rtl(HOSTED[host], elf, Simulation(dumps=[(RECORD, 4 * RECORD_WORDS)]), windows=WINDOWS, host=host)
     assert (result.stop_reason, result.exit_code) == ("fault", code)
     words = struct.unpack(f"<{RECORD_WORDS}I", result.dumps[0])
     assert (words[FAULT_WORD], words[FAULT_ADDRESS_WORD]) == (code, address)
@@ -131,7 +132,7 @@ def test_after_an_abort_the_machine_works_again(program, host, cause):
         if (tw_sta_fence()) return 54;
         return right == 0 || memory[0x800] != right || memory[0x400 + {FAULT_WORD}] != 0;
     """)
-    result = run_rtl(NANO, elf, Simulation(images=IMAGES), windows=WINDOWS, host=host)
+    result = run_rtl(HOSTED[host], elf, Simulation(images=IMAGES), windows=WINDOWS, host=host)
     assert (result.stop_reason, result.exit_code) == ("exit", 0)
 
 
@@ -151,13 +152,14 @@ def test_an_abort_of_a_machine_at_work_leaves_nothing(program, host):
         }
         return 0;
     """)
-    assert run_rtl(NANO, elf, Simulation(images=IMAGES), windows=WINDOWS, host=host).require_exit().exit_code == 0
+    result = run_rtl(HOSTED[host], elf, Simulation(images=IMAGES), windows=WINDOWS, host=host)
+    assert result.require_exit().exit_code == 0
 
 
 def test_a_record_that_cannot_be_written_leaves_the_code(program, host):
     elf = program(f"tw_sta_status({RECORD}u); if (tw_sta_fence() != 2) return 50; tw_sta_status({RECORD}u); "
                   f"return tw_sta_fence();")
-    result = run_rtl(NANO, elf, windows=READ_ONLY, host=host)
+    result = run_rtl(HOSTED[host], elf, windows=READ_ONLY, host=host)
     assert (result.stop_reason, result.exit_code, str(result.fault)) == (
         "fault", 2, f"write outside the windows at {RECORD:#010x}")
 
@@ -165,14 +167,14 @@ def test_a_record_that_cannot_be_written_leaves_the_code(program, host):
 def test_a_deadlock_ends_in_the_watchdogs_fault(program, host):
     elf = program("tw_conv_run(TW_CONV_RUN_WAIT_ACT_READY, 0, 1, 0, 0, 1, 0, 0);"
                   "if (tw_sta_fence() != 6) return 50; if (tw_sta_abort()) return 51; return work();")
-    result = run_rtl(NANO, elf, Simulation(images=IMAGES), windows=WINDOWS, host=host)
+    result = run_rtl(HOSTED[host], elf, Simulation(images=IMAGES), windows=WINDOWS, host=host)
     assert (result.stop_reason, result.exit_code) == ("exit", 0)
     assert result.cycles > NANO.watchdog_cycles
 
 
 @pytest.mark.slow  # a simulator for each host
 def test_a_command_that_never_ends_is_ended_where_the_machine_limits_its_cycles(program, host):
-    limited = replace(NANO, command_cycles=4096)
+    limited = replace(HOSTED[host], command_cycles=4096)
     elf = program(f"""
         if (work()) return 50;
         uint32_t right = memory[0x800];
@@ -200,5 +202,5 @@ def test_a_command_that_never_ends_is_ended_where_the_machine_limits_its_cycles(
 def test_a_word_that_is_no_instruction_is_an_access_fault_of_the_core(tmp_path, word):
     source = f"{PRELUDE}\nint main(void) {{ TW_PORT(TW_PORT_COMMAND) = {word}; return 0; }}\n"
     elf = compile_program(source, tmp_path, "ibex")
-    result = run_rtl(NANO, elf, windows=WINDOWS, host="ibex")
+    result = run_rtl(HOSTED["ibex"], elf, windows=WINDOWS, host="ibex")
     assert (result.stop_reason, result.trap_cause) == ("trap", STORE_ACCESS_FAULT)

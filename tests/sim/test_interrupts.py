@@ -4,6 +4,7 @@ import pytest
 
 from tests.sim.test_faults import CAUSES, IMAGES, NANO, PRELUDE, WINDOWS
 from tests.support.firmware import compile_program
+from tests.support.machines import HOSTED
 from tilewright.isa.core_names import HOSTS
 from tilewright.sim.rtl_engine import Simulation, run_rtl
 
@@ -42,7 +43,7 @@ def run(request, tmp_path):
     def build(head, rest):
         elf = compile_program(f"{head}{PRELUDE}{rest}", tmp_path, request.param)
         simulation = Simulation(images=IMAGES, max_cycles=4 * NANO.watchdog_cycles)
-        return run_rtl(NANO, elf, simulation, windows=WINDOWS, host=request.param)
+        return run_rtl(HOSTED[request.param], elf, simulation, windows=WINDOWS, host=request.param)
     return build
 
 

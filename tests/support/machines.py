@@ -14,8 +14,17 @@ MACHINES = {**PRESETS, TINY.name: TINY}
 
 MORE_UNITS = Machine(name="more units", array="winograd", lanes=4, clusters=2, post_lanes=2, bus_bytes=4,
                      activation_bytes=16384, weight_bytes=8192, result_bytes=4096, parameter_channels=512,
-                     channel_kernels=True, integer_requantise=True, row_unit=True)
+                     channel_kernels=True, integer_requantise=True, row_unit=True, wide_words=True)
 """A small machine with units that no preset has, so that one simulator does for the tests of each."""
+
+MORE_PAIRS = Machine(name="more pairs", array="winograd_inner", lanes=8, clusters=1, post_lanes=8, bus_bytes=8,
+                     activation_bytes=16384, weight_bytes=16384, result_bytes=4096, parameter_channels=512,
+                     channel_kernels=True, four_patches=True, wide_words=True)
+"""The same, of pairs of channels and with a wider bus."""
+
+HOSTED = {"cv32e40x": PRESETS["nano"],
+          "ibex": replace(PRESETS["nano"], name="plain", array="plain", lanes=2, post_lanes=2)}
+"""A machine beside each host: beside the second one an array that no preset has, whose layers run there, too."""
 
 WINOGRAD_MACHINES = {"nano": PRESETS["nano"], "base": Machine(name="base"),
             "large": replace(PRESETS["large"], array="winograd", lanes=16, post_lanes=8)}

@@ -11,6 +11,7 @@ from tests.support.rtl import execute_rtl
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.layers import Layer, MaxPooling, Network, TensorInfo
 from tilewright.compiler.network.reference import run_network
+from tilewright.isa.core_names import HOST_CORE, HostName
 from tilewright.isa.machine import Machine
 
 
@@ -52,10 +53,10 @@ def _with_pool(layer: Layer) -> Layer:
                    out_shape=(channels, -(-height // 2), -(-width // 2)))
 
 
-def assert_layers_equal_the_reference(machine: Machine, seed: int, folder: Path) -> None:
-    """Run such layers in RTL; assert that each computes what the reference does."""
+def assert_layers_equal_the_reference(machine: Machine, seed: int, folder: Path, host: HostName = HOST_CORE) -> None:
+    """Run such layers in RTL beside ``host``; assert that each computes what the reference does."""
     network, inputs = random_side_by_side(machine, seed)
-    tensors, _ = execute_rtl(compile_layers(network, machine, keep_tensors=True), inputs, folder)
+    tensors, _ = execute_rtl(compile_layers(network, machine, keep_tensors=True), inputs, folder, host=host)
     expected = run_network(network, inputs)
     for layer in network.layers:
         np.testing.assert_array_equal(tensors[layer.output], expected[layer.output], err_msg=layer.name)
