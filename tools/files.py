@@ -1,5 +1,6 @@
 """Write files completely or not at all; a full disk becomes one sentence."""
 
+import errno
 import io
 import os
 import re
@@ -13,7 +14,7 @@ from tilewright.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["reason", "require_place", "write_arrays", "write_file", "write_if_changed"]
+__all__ = ["disk_way_out", "not_written", "reason", "require_place", "write_arrays", "write_file", "write_if_changed"]
 
 _STATUS = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : ")
 _SOURCE = re.compile(r"/onnxruntime_src/\S+:\d+ [^(]*\((?:[^()]|\([^()]*\))*\)\s*")
@@ -37,7 +38,7 @@ def write_file(path: Path, content: bytes) -> None:
             return
         _replace(path, content)
     except OSError as error:
-        raise InputError(f"File {str(path)!r} cannot be written: {reason(error)}") from error
+        raise InputError(not_written(f"File {str(path)!r}", error)) from error
 
 
 def write_if_changed(path: Path, text: str) -> bool:
@@ -97,6 +98,18 @@ def write_arrays(path: Path, arrays: Mapping[str, "np.ndarray"]) -> None:
             with archive.open(f"{name}.npy", "w") as member:
                 write_array(member, array, allow_pickle=False)
     write_file(path, content.getvalue())
+
+
+def not_written(what: str, error: OSError) -> str:
+    """Return the sentence that something cannot be written, and what to do where the disk is the cause."""
+    return f"{what} cannot be written: {reason(error)}{disk_way_out(error)}"
+
+
+def disk_way_out(error: OSError, place: str = "name a place on another disk") -> str:
+    """Return what to do about a disk that is full or read only, as the end of a sentence; empty of other errors."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"; free some space, or {place}"
+    return f"; {place}" if error.errno == errno.EROFS else ""
 
 
 def reason(error: BaseException) -> str:

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from tilewright.errors import CompileError, Error, InputError, InternalError
-from tilewright.tools.files import reason
+from tilewright.tools.files import disk_way_out, reason
 
 __all__ = ["BAD_INPUT", "FAILED", "INTERRUPTED", "QUIET", "OneSentence", "refuse"]
 
@@ -47,7 +47,8 @@ class OneSentence(TyperGroup):
                    BAD_INPUT if isinstance(error, (InputError, CompileError)) else FAILED)
         except OSError as error:
             place = f"{error.filename!r} cannot be used: " if error.filename else ""
-            refuse(f"{place}{reason(error)}", BAD_INPUT)
+            room = disk_way_out(error, "let TILEWRIGHT_CACHE name a folder with room")
+            refuse(f"{place}{reason(error)}{room}", BAD_INPUT)
         except typer.TyperException as error:
             from tilewright.cli.options.usage_sentences import usage_sentence
 

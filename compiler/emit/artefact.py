@@ -32,6 +32,7 @@ from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Program, ProgramError
 from tilewright.isa.program import from_json as program_from_json
 from tilewright.isa.program import to_json as program_to_json
+from tilewright.tools.files import not_written, reason
 
 FIRMWARE_FILES = ("crt0.S", "float32.c", "link.ld")
 FILES = ("program.json", "weights.bin", "model.c", "tilewright.h", *FIRMWARE_FILES, "model.elf", "model.onnx")
@@ -103,7 +104,7 @@ def write_artefact(folder: Path, manifest: Manifest, program: Program, contents:
                 folder.rename(Path(scratch, "old"))
             fresh.rename(folder)
     except OSError as error:
-        raise ArtefactError(f"Artefact {folder} cannot be written: {error}") from error
+        raise ArtefactError(not_written(f"Artefact {str(folder)!r}", error)) from error
     return Artefact(folder=folder, manifest=manifest, program=program)
 
 
@@ -134,7 +135,8 @@ def load_artefact(folder: Path, extension: Extension | None = None) -> Artefact:
         check_program(program, manifest.memory_bytes, manifest.machine)
         weights = (folder / "weights.bin").stat().st_size
     except OSError as error:
-        raise ArtefactError(f"Artefact {folder} cannot be read: {error}") from error
+        file = str(error.filename or folder)
+        raise ArtefactError(f"Artefact file {file!r} cannot be read: {reason(error)}") from error
     except ProgramError as error:
         raise ArtefactError(f"Artefact {folder} has a program that cannot be run: {error}") from error
     _check_layers(folder, manifest, program)

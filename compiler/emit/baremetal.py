@@ -29,6 +29,7 @@ from tilewright.isa.memory import MAIN_BASE, WINDOWS, AddressWindow
 from tilewright.isa.program import DTYPES, Affine, Issue, Loop, Statement
 from tilewright.isa.registers.capability import required
 from tilewright.isa.registers.host_registers import BY_HOST_REGISTER, HOST_REGISTERS, WindowPins
+from tilewright.tools.files import not_written
 from tilewright.tools.templates import render
 
 __all__ = ["BareMetalError", "write_project"]
@@ -96,7 +97,7 @@ def write_project(artefact: Artefact, folder: Path, *, wait: WaitName = "poll",
                 folder.rename(Path(scratch, "old"))
             fresh.rename(folder)
     except OSError as error:
-        raise BareMetalError(f"Project {folder} cannot be written: {error}") from error
+        raise BareMetalError(not_written(f"Project {str(folder)!r}", error)) from error
 
 
 def _contents(artefact: Artefact, wait: WaitName, windows: WindowPins) -> dict[str, bytes]:

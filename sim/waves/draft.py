@@ -9,7 +9,7 @@ from tilewright.errors import InputError
 from tilewright.sim.waves.fst_file import compress_fst, variables
 from tilewright.sim.waves.save_file import save_text
 from tilewright.sim.waves.wave import Wave
-from tilewright.tools.files import reason, write_file
+from tilewright.tools.files import not_written, write_file
 
 __all__ = ["finish_wave", "wave_draft"]
 
@@ -29,7 +29,7 @@ def wave_draft(wave: Wave | None) -> Iterator[Path | None]:
     try:
         folder = tempfile.TemporaryDirectory(prefix=f".{wave.path.name}-", dir=wave.path.parent)
     except OSError as error:
-        raise InputError(f"File {str(wave.path)!r} cannot be written: {reason(error)}") from error
+        raise InputError(not_written(f"File {str(wave.path)!r}", error)) from error
     with folder as name:
         yield Path(name) / "draft.fst"
 
@@ -49,7 +49,7 @@ def finish_wave(wave: Wave, draft: Path) -> None:
         compress_fst(draft, compressed)
         compressed.replace(wave.path)
     except OSError as error:
-        raise InputError(f"File {str(wave.path)!r} cannot be written: {reason(error)}") from error
+        raise InputError(not_written(f"File {str(wave.path)!r}", error)) from error
     saved = wave.path.with_suffix(".gtkw")
     if not saved.exists():
         write_file(saved, save_text(wave.path, variables(draft)).encode())

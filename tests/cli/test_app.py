@@ -442,7 +442,8 @@ def test_places_where_nothing_can_be_written_are_refused_before_the_run(compiled
 def test_a_full_disk_is_told(compiled, option):
     done = invoke("simulate", compiled, option, "/dev/full")
     assert done.exit_code == 2
-    assert done.stderr == "tilewright: File '/dev/full' cannot be written: No space left on device.\n"
+    assert done.stderr == ("tilewright: File '/dev/full' cannot be written: No space left on device; free some space, "
+                           "or name a place on another disk.\n")
 
 
 def test_a_disk_full_of_verilog_is_told(tmp_path, monkeypatch):
@@ -451,7 +452,30 @@ def test_a_disk_full_of_verilog_is_told(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "write_bytes", full)
     sentence = refused(2, "verilog", "--machine", "nano", "-o", tmp_path)
-    assert sentence.endswith("tilewright_coprocessor.v' cannot be written: No space left on device")
+    assert "tilewright_coprocessor.v' cannot be written: No space left on device; free some space" in sentence
+
+
+@pytest.mark.parametrize("words", [("--target", "baremetal"), ()])
+def test_a_disk_that_is_full_when_a_network_is_compiled_is_told(tmp_path, monkeypatch, words):
+    write = Path.write_bytes
+
+    def full(path, content):
+        if path.is_relative_to(tmp_path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    sentence = refused(2, "compile", "lenet5", *words, "-o", tmp_path / "out")
+    assert f"{str(tmp_path / 'out')!r} cannot be written: No space left on device; free some space" in sentence
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_is_full_somewhere_else_is_told(monkeypatch):
+    def full(*given, **named):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tilewright.hardware.package.package.write_verilog", full)
+    assert "No space left on device; free some space, or let TILEWRIGHT_CACHE" in refused(2, "verilog", "-o", "x")
 
 
 def test_the_installed_command_refuses_in_one_sentence_too():

@@ -8,7 +8,8 @@ from tests.support.wording import raised_by
 from tilewright.tools.files import require_place, write_file
 
 SENTENCES = {
-    "InputError: File '/dev/full' cannot be written: No space left on device":
+    "InputError: File '/dev/full' cannot be written: No space left on device; free some space, or name a place on "
+    "another disk":
         lambda: write_file(Path("/dev/full"), b"report"),
     "InputError: File '/none/report.json' cannot be written: No such file or directory":
         lambda: write_file(Path("/none/report.json"), b"report"),
