@@ -18,6 +18,7 @@ from tilewright.runtime.accuracy.data_set import LABELS, DataFiles, DataSet, rea
 from tilewright.runtime.model_source import ModelSource, find_model
 from tilewright.runtime.oracle.inputs import UNREADABLE, read_arrays
 from tilewright.runtime.precision.quantised_file import BitsModel, bits_model, input_arguments, is_quantised
+from tilewright.runtime.quantise.samples import SamplesError
 from tilewright.tools.files import reason, write_arrays
 from tilewright.tools.progress import Steps
 
@@ -101,7 +102,14 @@ def _model(request: PrecisionRequest, name: str, steps: Steps) -> tuple[ModelSou
         calibrate = request.output / _CALIBRATION
         write_arrays(calibrate, _first(request.data.images))
     ready = is_quantised(name)
-    source = find_model(name, steps, calibrate=None if ready else calibrate, shapes=how.shapes, values=how.values)
+    try:
+        source = find_model(name, steps, calibrate=None if ready else calibrate, shapes=how.shapes, values=how.values)
+    except SamplesError as error:
+        if how.calibrate is not None:
+            raise
+        # The user knows the images, and not the copy of the first of them.
+        text = error.sentence.replace(repr(str(calibrate)), repr(str(request.data.images)))
+        raise InputError(f"Images {str(request.data.images)!r} must be the model's inputs: {text}") from error
     with steps.step(f"Reading the layers of {name}"):
         model = bits_model(source, calibrate if ready else None)
     options = ["--calibrate", str(calibrate)]

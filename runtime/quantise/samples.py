@@ -12,7 +12,7 @@ from tilewright.runtime.oracle.inputs import MAX_FILE_BYTES, UNREADABLE, NodeArg
 from tilewright.runtime.quantise.quantised_model import RangesKind, RangesOrigin
 from tilewright.tools.files import reason
 
-__all__ = ["NOISE_SAMPLES", "Calibration", "NoValuesError", "noise", "read_calibration", "read_limited"]
+__all__ = ["NOISE_SAMPLES", "Calibration", "NoValuesError", "SamplesError", "noise", "read_calibration", "read_limited"]
 
 NOISE_SAMPLES = 16
 """Of the quick look that a model gets without samples of its own."""
@@ -40,20 +40,24 @@ class Calibration:
             yield {name: array[index, ...] for name, array in self.arrays.items()}
 
 
+class SamplesError(InputError):
+    """Samples cannot be read, or are not those of the model."""
+
+
 def read_limited(path: Path) -> bytes:
     """Return the contents of a calibration file.
 
     Raises
     ------
-    InputError
+    SamplesError
         If it cannot be read, or is too large to.
     """
     try:
         if (size := path.stat().st_size) > MAX_FILE_BYTES:
-            raise InputError(f"Calibration file {str(path)!r} must have at most {MAX_FILE_BYTES} bytes, not {size}")
+            raise SamplesError(f"Calibration file {str(path)!r} must have at most {MAX_FILE_BYTES} bytes, not {size}")
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"Calibration file {str(path)!r} cannot be read: {reason(error)}") from error
+        raise SamplesError(f"Calibration file {str(path)!r} cannot be read: {reason(error)}") from error
 
 
 def read_calibration(path: Path, expected: Sequence[NodeArg], unread: Collection[str] = ()) -> Calibration:
@@ -65,20 +69,20 @@ def read_calibration(path: Path, expected: Sequence[NodeArg], unread: Collection
 
     Raises
     ------
-    InputError
+    SamplesError
         If the file cannot be read, or an array has another name, type or shape, no samples, or values that are none.
     """
     if path.suffix not in (".npz", ".npy"):
-        raise InputError(f"Calibration file must end in .npz or .npy, not {path.name!r}")
+        raise SamplesError(f"Calibration file must end in .npz or .npy, not {path.name!r}")
     try:
         arrays = read_arrays(path)
     except UNREADABLE as error:
-        raise InputError(f"Calibration file {str(path)!r} cannot be read: {reason(error)}") from error
+        raise SamplesError(f"Calibration file {str(path)!r} cannot be read: {reason(error)}") from error
     names = [argument.name for argument in expected if argument.name not in unread or argument.name in arrays]
     if len(arrays) == len(names) == 1:
         arrays = {names[0]: next(iter(arrays.values()))}
     if set(arrays) != set(names):
-        raise InputError(f"Calibration file {str(path)!r} must hold the arrays {', '.join(names)}, not "
+        raise SamplesError(f"Calibration file {str(path)!r} must hold the arrays {', '.join(names)}, not "
                          f"{', '.join(arrays) or 'none'}")
     given = [argument for argument in expected if argument.name in names]
     checked = {argument.name: _samples(argument, arrays[argument.name]) for argument in given}
@@ -87,7 +91,7 @@ def read_calibration(path: Path, expected: Sequence[NodeArg], unread: Collection
     counts = {name: len(array) for name, array in checked.items()}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{name!r} has {count}" for name, count in counts.items())
-        raise InputError(f"Calibration arrays must all hold the same number of samples; {listed}")
+        raise SamplesError(f"Calibration arrays must all hold the same number of samples; {listed}")
     count = max(counts.values(), default=1)
     checked |= {argument.name: np.zeros((count, *argument.shape), argument.dtype)
                 for argument in expected if argument.name not in names}
@@ -102,17 +106,17 @@ def _samples(argument: NodeArg, array: np.ndarray) -> np.ndarray:
     given, array = array.dtype, safely(array, argument.dtype)
     if array.dtype != argument.dtype:
         wide = f" with values from {array.min()} to {array.max()}" if given.kind in "iu" and array.size else ""
-        raise InputError(f"Calibration array {argument.name!r} must be {argument.dtype}, or hold numbers that "
+        raise SamplesError(f"Calibration array {argument.name!r} must be {argument.dtype}, or hold numbers that "
                          f"{argument.dtype} holds, not {given}{wide}")
     if batched and array.ndim == len(shape) and array.shape[1:] == shape[1:]:
         array = array[:, np.newaxis]
     if array.ndim != len(shape) + 1 or array.shape[1:] != shape:
-        raise InputError(f"Calibration array {argument.name!r} must have the shape {wanted}, not {array.shape}")
+        raise SamplesError(f"Calibration array {argument.name!r} must have the shape {wanted}, not {array.shape}")
     if not len(array):
-        raise InputError(f"Calibration array {argument.name!r} must hold at least one sample, not none")
+        raise SamplesError(f"Calibration array {argument.name!r} must hold at least one sample, not none")
     for index, sample in enumerate(array):
         if not np.isfinite(sample).all():
-            raise InputError(f"Calibration array {argument.name!r} must hold "
+            raise SamplesError(f"Calibration array {argument.name!r} must hold "
                              f"only finite numbers, unlike sample {index}")
     return array
 

@@ -121,3 +121,13 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     assert "--objective" in refused(2, "explore", "lenet5", "--accuracy", images, "--objective", "cycles", "-o", out)
     assert "'speed'" in refused(2, "explore", "lenet5", "--accuracy", images, "--limit", "speed<=3", "-o", out)
     assert "'image'" in refused(2, "explore", "lenet5", "--accuracy", images, "-o", out)
+
+
+def test_images_that_are_not_the_models_are_named(tmp_path):
+    onnx.save(network(), tmp_path / "net.onnx")
+    np.savez(tmp_path / "large.npz", image=np.zeros((4, 4, 9, 9), np.float32))
+    np.savez(tmp_path / "others.npz", picture=IMAGES, more=IMAGES)
+    for images in (tmp_path / "large.npz", tmp_path / "others.npz"):
+        sentence = refused(2, "explore", tmp_path / "net.onnx", "--accuracy", images, "-o", tmp_path / "out")
+        assert f"Images {str(images)!r} must be the model's inputs" in sentence
+        assert "calibration.npz" not in sentence
