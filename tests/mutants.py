@@ -1,8 +1,9 @@
 """Faults put into the source, one at a time, and whether the tests find them: ``python -m tests.mutants --count 40``.
 
-A mutant is a single edit of a module of `AREAS`, drawn at random: an operator, a comparison, a whole number or a truth
-value becomes its neighbour. The tests run in a copy of the checkout: those of ``make quick``, or ``--tests``. What no
-test can find, an edit that changes nothing, counts as missed. ``make test`` does not run this.
+A mutant is a single edit of a module of `AREAS`, or of the folders of ``--areas``, drawn at random: an operator, a
+comparison, a whole number or a truth value becomes its neighbour. The tests run in a copy of the checkout: those of
+``make quick``, or ``--tests``. What no test can find, an edit that changes nothing, counts as missed. ``make test``
+does not run this.
 """
 
 import argparse
@@ -125,13 +126,13 @@ def quick_tests() -> list[str]:
     return [f"tests/{name}" for name in re.search(r"^QUICK := (.*)$", text, re.MULTILINE)[1].split()]
 
 
-def drawn(count: int, seed: int) -> list[Mutant]:
+def drawn(count: int, seed: int, areas: Sequence[str] = AREAS) -> list[Mutant]:
     """Return so many mutants, the areas in turn, a module by its size."""
     rng = random.Random(seed)
     found: list[Mutant] = []
-    modules = {area: sorted((ROOT / area).rglob("*.py")) for area in AREAS}
+    modules = {area: sorted((ROOT / area).rglob("*.py")) for area in areas}
     while len(found) < count:
-        paths = modules[AREAS[len(found) % len(AREAS)]]
+        paths = modules[areas[len(found) % len(areas)]]
         (path,) = rng.choices(paths, weights=[each.stat().st_size for each in paths])
         made = mutants_of(path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix())
         found += [rng.choice(made)] if made else []
@@ -177,6 +178,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--areas", nargs="+", default=list(AREAS), metavar="FOLDER", help="folders to draw from")
     parser.add_argument("--tests", nargs="+", metavar="TEST", help="instead of those of make quick")
     parser.add_argument("--jobs", type=int, default=2, help="processes of pytest")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write each mutant with its verdict")
@@ -189,13 +191,13 @@ def main() -> int:
             print("The tests fail without a mutant.")
             return 1
         print(f"The tests take {time.monotonic() - began:.0f} s.", flush=True)
-        for mutant in drawn(given.count, given.seed):
+        for mutant in drawn(given.count, given.seed, given.areas):
             verdicts.append((mutant, copy.finds(mutant)))
             print(f"{'found ' if verdicts[-1][1] else 'MISSED'} {mutant}", flush=True)
             if given.json:
                 given.json.write_text(json.dumps([{**asdict(each), "found": found} for each, found in verdicts]))
     rows = []
-    for area in (*AREAS, ""):
+    for area in (*given.areas, ""):
         found = [verdict for mutant, verdict in verdicts if mutant.path.startswith(area)]
         rows.append([area or "all", str(len(found)), str(sum(found)), f"{100 * sum(found) / max(len(found), 1):.0f} %"])
     print(table(("area", "mutants", "found", "share"), rows))

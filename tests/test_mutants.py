@@ -24,6 +24,8 @@ def test_mutants_are_drawn_from_all_areas_and_are_python():
     found = drawn(8, 1)
     assert [each.path.split("/")[0] for each in found[:4]] == list(AREAS)
     assert drawn(8, 1) == found != drawn(8, 2)
+    folders = {each.path.rpartition("/")[0] for each in drawn(6, 1, ("rtl/load", "rtl/store"))}
+    assert folders == {"rtl/load", "rtl/store"}
     for mutant in found:
         source = (ROOT / mutant.path).read_text(encoding="utf-8")
         assert ast.dump(ast.parse(mutant.text(source))) != ast.dump(ast.parse(source))
