@@ -10,8 +10,6 @@ beside it.  A value table takes values before the pool, or sums behind the resid
 A unit of rows reads the result buffer by itself, and its entries take the place of sums (`row_stage`).
 """
 
-from dataclasses import dataclass
-
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.data import ArrayLayout, StructLayout, View
@@ -38,10 +36,9 @@ from tilewright.rtl.post.post_settings import (
     WORDS,
     assign,
     chosen_clamp,
-    residual_settings,
 )
 from tilewright.rtl.post.requantise_stage import Arrived, Requantised, requantise_sums
-from tilewright.rtl.post.residual_stage import ResidualStage
+from tilewright.rtl.post.residual_stage import NoResiduals, Residuals, ResidualStage, Results
 from tilewright.rtl.post.row_stage import NoRows, RowStage
 from tilewright.rtl.post.value_table import ValueTables
 from tilewright.rtl.stream.commands import Command, flag, is_command
@@ -49,19 +46,6 @@ from tilewright.rtl.stream.queues import FlaggedFIFO, dequeue, enqueue
 from tilewright.rtl.stream.stages import Pipeline, flow
 
 __all__ = ["PostUnit"]
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """Results to be written next: their data and slot, and, a cycle ahead, that they come and that they are written.
-
-    ``added`` is the residual add, on machines that have it.
-    """
-
-    payload: Value
-    next: Value
-    next_writes: Value
-    added: PureInterface | None = None
 
 
 class PostUnit(Component):
@@ -130,7 +114,6 @@ class PostUnit(Component):
         self.sums_latency = sums_latency
         self.value_latency = sums_latency + self.VALUE_LATENCY
         self.latency = self.value_latency + self.POOL_LATENCY
-        self._residual = ResidualStage(machine) if machine.residual_adder else None
         self.interval = ResidualStage.interval_of(machine)
         self.residual_latency = self.value_latency + ResidualStage.LATENCY + self.interval
         request = StructLayout({"tile": 2, "pixel": 2, "slice": range(machine.lanes // machine.post_lanes),
@@ -173,9 +156,7 @@ class PostUnit(Component):
         m.submodules.windows = windows = WindowSteps(machine)
         m.submodules.parameters = parameters = self._parameters
         m.submodules.pool = pool = MaxPoolUnit(machine)
-        residual = self._residual
-        if residual is not None:
-            m.submodules.residual = residual
+        self._residuals = residuals = Residuals(m, machine) if machine.residual_adder else NoResiduals()
         self._rows = rows = RowStage(m, machine) if machine.normalises_rows else NoRows()
         m.submodules.buffer = buffer = self._buffer
         walking = self._connect_walk(m, walker, windows)
@@ -186,7 +167,7 @@ class PostUnit(Component):
         in_flight = Signal(range(self.residual_latency + 2 + (
             self.CURVE_LATENCY if machine.bends_words else self.TABLE_LATENCY)))
         drained, finished = Signal(init=1, name="drained"), Signal(name="finished")  # drained: nothing is in flight
-        clamp = self._commands(m, walker, windows, residual, walking, drained)
+        clamp = self._commands(m, walker, windows, walking, drained)
         issue = self._issue(m, walker, windows)
         with m.If((issue | rows.comes) ^ finished):
             m.d.sync += [in_flight.eq(Mux(finished, in_flight - 1, in_flight + 1)),
@@ -199,17 +180,10 @@ class PostUnit(Component):
         value = found.value
         m.d.comb += self.requantized.eq(Mux(self.sums_response.valid | rows.comes, arrived.count, 0))
         mapping = self._mapping(m, kind, table_write, found, ~walking & drained)
-        mapping.look_up(value, found.comes, None if residual is None else residual.o)
+        mapping.look_up(value, found.comes, residuals.sums)
         m.d.comb += [Cat(pool.value).eq(mapping.values(value)), Cat(pool.old).eq(Cat(buffer.post_data))]
-        results = Results(pool.o.payload.as_value(), pool.o.next, pool.next_writes)
-        if residual is not None:
-            m.d.comb += [
-                residual.i.valid.eq(pool.due.valid & pool.due.payload.residual),
-                residual.i.payload.slot.eq(pool.due.payload),
-                Cat(residual.i.payload.own).eq(mapping.own(value)),
-                Cat(residual.i.payload.residual).eq(Cat(buffer.post_data)),
-            ]
-            results = self._with_sums(m, kind, results, mapping.sums(residual.o))
+        residuals.add(pool.due, value, Cat(buffer.post_data), mapping)
+        results = residuals.results(kind, Results(pool.o.payload.as_value(), pool.o.next, pool.next_writes), mapping)
         read = rows.read(m, buffer, pool.read)
         m.d.comb += [buffer.post_read.valid.eq(read.valid), buffer.post_read.payload.eq(read.payload)]
         self._write(m, kind, pool, results, finished)
@@ -262,25 +236,11 @@ class PostUnit(Component):
             mapping.bend(found.words, found.lower, found.comes)
         return mapping
 
-    def _with_sums(self, m: Module, kind: View, pooled: Results, added: PureInterface) -> Results:
-        """Return what leaves the pool, or the residual add in its place: what is added is not pooled, but written.
-
-        A register here says a cycle ahead which of both it is: the residuals of the load wait for it.
-        """
-        adds = Signal(name="adds")
-        m.d.sync += adds.eq(kind.residual)
-        return Results(
-            Mux(adds, added.payload.as_value(), pooled.payload), Mux(kind.residual, added.next, pooled.next),
-            Mux(kind.residual, added.next, pooled.next_writes), added)
-
     def _write(self, m: Module, kind: View, pool: MaxPoolUnit, results: Results, finished: Signal) -> None:
         """Write results to the result buffer, count and signal them."""
         buffer, writes = self._buffer, Signal(name="writes")
         written = Signal(pool.o.payload.shape(), name="written")
-        mapped = self.requantized
-        if results.added is not None:
-            m.d.comb += self.residual_added.eq(Mux(results.added.valid, written.slot.count, 0))
-            mapped = Mux(kind.residual, self.residual_added, mapped)
+        mapped = self._residuals.count(kind, written.slot.count, self.residual_added, self.requantized)
         if self.machine.value_tables:
             m.d.comb += self.table_read.eq(Mux(kind.table, mapped, self._rows.looked_up))
         m.d.comb += [
@@ -297,8 +257,8 @@ class PostUnit(Component):
         signals = Cat(self.out_ready_signal, self.par_free_signal)
         m.d.sync += signals.eq(Mux(finished, written.slot.signals, 0))
 
-    def _commands(self, m: Module, walker: OutputWalker, windows: WindowSteps, residual: ResidualStage | None,
-                  walking: Value, drained: Value) -> Signal:
+    def _commands(self, m: Module, walker: OutputWalker, windows: WindowSteps, walking: Value,
+                  drained: Value) -> Signal:
         """Take commands, keep the configuration, start runs; return the clamp of the requantisation."""
         head = self.commands.payload
         clamps = INTEGER_CLAMP if self.machine.integer_requantise else CLAMP
@@ -308,8 +268,7 @@ class PostUnit(Component):
         output = Signal(OutputSteps, init={"width": 1})
         pool = Signal(PoolingWindow, init=dict.fromkeys(COUNTS["pool", "window"], 1))
         m.d.comb += [walker.output.eq(output), walker.pool.eq(pool), windows.output.eq(output)]
-        if residual is not None:
-            m.d.comb += residual_settings(residual, scale, {name: offset[name] for name in offset.shape().members})
+        self._residuals.set(scale, {name: offset[name] for name in offset.shape().members})
 
         settings = (
             ("act", "set_output", output, ~walking),

@@ -1,16 +1,15 @@
 """Settings of post-processing as the operands of its set variants hold them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from amaranth import Mux, Value, signed
 from amaranth.lib.data import Layout, StructLayout, View
 
 from tilewright.isa.integers.shift_requantise import SHIFT_BITS
 from tilewright.rtl.arithmetic.residual_add import SETTINGS
-from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.stream.commands import Command, operands
 
-__all__ = ["CLAMP", "INTEGER_CLAMP", "OFFSET", "SCALE", "WORDS", "assign", "chosen_clamp", "residual_settings"]
+__all__ = ["CLAMP", "INTEGER_CLAMP", "OFFSET", "SCALE", "WORDS", "assign", "chosen_clamp"]
 
 CLAMP = StructLayout({"zero_point": signed(8), "low": signed(8), "high": signed(8)})
 """Operands of ``act.set_clamp``."""
@@ -30,15 +29,6 @@ OFFSET = StructLayout({
     "residual_low": signed(8), "residual_high": signed(8), "own_second": 1,
 })
 """Operands of ``act.set_residual_offset``."""
-
-
-def residual_settings(residual: ResidualStage, scale: View, offset: Mapping[str, Value]) -> Iterator[object]:
-    """Return the assignments of the operands of act's residual settings to those of the adders."""
-    yield from (residual.settings[name].eq(scale[name]) for name in scale.shape().members)
-    yield from (residual.settings[name].eq(offset[name]) for name in offset if name in SETTINGS.members)
-    yield residual.settings.low.eq(offset["residual_low"])
-    yield residual.settings.high.eq(offset["residual_high"])
-    yield residual.own_second.eq(offset["own_second"])
 
 
 def chosen_clamp(clamp: View, words: View | None, wide: Value) -> View | dict[str, Value]:

@@ -1,16 +1,29 @@
 """The residual adders after the requantisers: vectors in, one adder for four values, vectors out."""
 
-from amaranth import Cat, Module, Mux, Signal
-from amaranth.lib.data import ArrayLayout, StructLayout
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth.lib.data import ArrayLayout, StructLayout, View
 from amaranth.lib.fifo import SyncFIFOBuffered
-from amaranth.lib.wiring import Component, In, Out
+from amaranth.lib.wiring import Component, In, Out, PureInterface
 
 from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.residual_add import SETTINGS, ResidualAdd
+from tilewright.rtl.post.mapping_stage import MappingStage, NoMapping
 from tilewright.rtl.post.pooling import slot_layout
 from tilewright.rtl.stream.stages import announced_flow, flow
 
-__all__ = ["ResidualStage"]
+__all__ = ["NoResiduals", "ResidualStage", "Residuals", "Results"]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Results to be written next: their data and slot, and, a cycle ahead, that they come and that they are written."""
+
+    payload: Value
+    next: Value
+    next_writes: Value
 
 
 class ResidualStage(Component):
@@ -101,3 +114,70 @@ class ResidualStage(Component):
             self.o.payload.data.eq(data),
         ]
         return m
+
+
+class NoResiduals:
+    """Post-processing of a machine without residual adders: what leaves the pool is written."""
+
+    sums = None
+
+    def set(self, scale: View, offset: Mapping[str, Value]) -> None:
+        """Set nothing."""
+
+    def add(self, due: PureInterface, value: Value, residual: Value, mapping: MappingStage | NoMapping) -> None:
+        """Add nothing."""
+
+    def results(self, kind: View, pooled: Results, mapping: MappingStage | NoMapping) -> Results:
+        """Return what is written: what leaves the pool."""
+        return pooled
+
+    def count(self, kind: View, values: Value, total: Signal, mapped: Value) -> Value:
+        """Return how many values a table maps: ``mapped``, as of any other run."""
+        return mapped
+
+
+class Residuals:
+    """The stage among its neighbours: a vector whose residual is ``due`` is added, and not pooled, but written."""
+
+    def __init__(self, m: Module, machine: Machine) -> None:
+        self._m = m
+        m.submodules.residual = self._stage = ResidualStage(machine)
+        self.sums = self._stage.o
+
+    def set(self, scale: View, offset: Mapping[str, Value]) -> None:
+        """Give the adders the operands of act's residual settings."""
+        settings = self._stage.settings
+        self._m.d.comb += [
+            *(settings[name].eq(scale[name]) for name in scale.shape().members),
+            *(settings[name].eq(offset[name]) for name in offset if name in SETTINGS.members),
+            settings.low.eq(offset["residual_low"]),
+            settings.high.eq(offset["residual_high"]),
+            self._stage.own_second.eq(offset["own_second"]),
+        ]
+
+    def add(self, due: PureInterface, value: Value, residual: Value, mapping: MappingStage | NoMapping) -> None:
+        """Take the vectors that are due, mapped or not, if theirs is a run with residual."""
+        taken = self._stage.i
+        self._m.d.comb += [
+            taken.valid.eq(due.valid & due.payload.residual),
+            taken.payload.slot.eq(due.payload),
+            Cat(taken.payload.own).eq(mapping.own(value)),
+            Cat(taken.payload.residual).eq(residual),
+        ]
+
+    def results(self, kind: View, pooled: Results, mapping: MappingStage | NoMapping) -> Results:
+        """Return what leaves the pool, or in its place what was added, mapped or not.
+
+        A register here says a cycle ahead which of both it is: the residuals of the load wait for it.
+        """
+        self._added = added = mapping.sums(self.sums)
+        adds = Signal(name="adds")
+        self._m.d.sync += adds.eq(kind.residual)
+        return Results(
+            Mux(adds, added.payload.as_value(), pooled.payload), Mux(kind.residual, added.next, pooled.next),
+            Mux(kind.residual, added.next, pooled.next_writes))
+
+    def count(self, kind: View, values: Value, total: Signal, mapped: Value) -> Value:
+        """Count in ``total`` how many ``values`` were added; return how many a table maps, ``mapped`` of other runs."""
+        self._m.d.comb += total.eq(Mux(self._added.valid, values, 0))
+        return Mux(kind.residual, total, mapped)
