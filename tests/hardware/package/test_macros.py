@@ -1,5 +1,6 @@
 """Memories of a process's macros in place of the package's memory, with models of the macros that give X where nobody
-may look: what is read while it is written, and, of OpenRAM's, a word from the second cycle on.
+may look: what is read while it is written, and, of OpenRAM's, a word from the second cycle on. Words that nobody has
+written are noise and not X: the array multiplies some by weights of 0, which makes nothing of X.
 """
 
 import re
@@ -27,6 +28,7 @@ module {name} (
 );
   reg [{bits}-1:0] words [0:{words}-1];
   integer k;
+  initial for (k = 0; k < {words}; k = k + 1) words[k] = $random;
   always @(posedge clk0) for (k = 0; k < {bits}/8; k = k + 1)
     if (!csb0 && !web0 && wmask0[k]) words[addr0][8 * k +: 8] <= din0[8 * k +: 8];
   always @(posedge clk1) dout1 <= csb1 || (!csb0 && addr0 == addr1) ? {bits}'hx : words[addr1];
@@ -44,6 +46,8 @@ module {name} (
   input wire [{bits}-1:0] B_BIST_DIN, B_BIST_BM
 );
   reg [{bits}-1:0] words [0:{words}-1];
+  integer k;
+  initial for (k = 0; k < {words}; k = k + 1) words[k] = $random;
   wire tied = A_DLY === 1'b1 && B_DLY === 1'b1 && A_BIST_EN === 1'b0 && B_BIST_EN === 1'b0;
   assign A_DOUT = {bits}'hx;
   always @(posedge A_CLK)
