@@ -37,7 +37,7 @@ class BenchFailedError(AssertionError):
 
 
 def run_bench(
-    component: Component,
+    component: Component | str,
     *,
     module: str,
     toplevel: str,
@@ -45,7 +45,7 @@ def run_bench(
     environment: Mapping[str, object] | None = None,
     seed: int = 0,
 ) -> None:
-    """Run every cocotb test of ``module`` on ``component``.
+    """Run every cocotb test of ``module`` on ``component``, or on Verilog with the module ``toplevel``.
 
     The testbench sees the ports (``clk``, ``rst`` and the signature's members joined by ``__``) and nothing
     else. Models are kept in the cache by a hash of their Verilog, so that a second run only simulates. With
@@ -72,7 +72,8 @@ def run_bench(
     __tracebackhide__ = True
     waves = os.environ.get("TILEWRIGHT_WAVES")
     with _tool_environment():
-        text = "\n".join([verilog(component, toplevel), *(path.read_text() for path in sources)])
+        made = component if isinstance(component, str) else verilog(component, toplevel)
+        text = "\n".join([made, *(path.read_text() for path in sources)])
         folder = _build(text, toplevel, waves=bool(waves))
         if waves:
             Path(waves).mkdir(parents=True, exist_ok=True)
@@ -172,12 +173,15 @@ def _library(folder: Path) -> list[Path]:
 
 def _public_ports(text: str, toplevel: str) -> str:
     """Return a Verilator control file that makes the ports of ``toplevel`` public, and nothing else."""
-    found = re.search(rf"^module {toplevel}\((.*?)\);(.*?)^endmodule", text, re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^module {toplevel} ?\((.*?)\);(.*?)^endmodule", re.sub("//.*", "", text),
+                      re.MULTILINE | re.DOTALL)
     if found is None:
         raise ValueError(f"Verilog text must have a module {toplevel!r} with a list of ports")
-    inputs = set(re.findall(r"^\s*input\s+(?:signed\s+)?(?:\[[^]]*\]\s*)?(\w+)\s*;", found[2], re.MULTILINE))
+    ports = [each.split() for each in found[1].split(",")]  # declared there or below
+    inputs = {port[-1] for port in ports if port[0] == "input"} | set(
+        re.findall(r"^\s*input\s+(?:signed\s+)?(?:\[[^]]*\]\s*)?(\w+)\s*;", found[2], re.MULTILINE))
     lines = ["`verilator_config"]
-    for port in re.findall(r"\w+", found[1]):
+    for *_, port in ports:
         access = "public_flat_rw" if port in inputs else "public_flat_rd"
         lines.append(f'{access} -module "{toplevel}" -var "{port}"')
     return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""The Verilog package of `tilewright verilog`, driven at its pins."""
