@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.errors import InputError
-from tilewright.isa.machine import PRESETS, Machine, MemoryTiming
+from tilewright.isa.machine import NAMED, PRESETS, Machine, MemoryTiming
 from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_flags import design_of, memory_of
@@ -101,7 +101,7 @@ def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: Engi
     Parameters
     ----------
     machines
-        As ``--machine`` takes them; all presets if None.
+        As ``--machine`` takes them; if None all that have a name, of which only presets run in RTL.
     memory
         As ``--memory`` takes it, for all of them; else what the designs state.
 
@@ -113,9 +113,9 @@ def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: Engi
     if engine not in ENGINES:
         raise InputError(f"Engine must be one of {', '.join(ENGINES)}, not {engine!r}")
     names = _choose(networks, NAMES, "Networks")
-    designs = {text: design_of(text) for text in (PRESETS if machines is None else machines)}
+    designs = {text: design_of(text) for text in (NAMED if machines is None else machines)}
     if not designs:
-        raise InputError(f"Machines to bench must be at least one of {', '.join(PRESETS)}, or a design file (.toml)")
+        raise InputError(f"Machines to bench must be at least one of {', '.join(NAMED)}, or a design file (.toml)")
     if memory is not None:
         designs = {text: replace(each, memory=memory_of(memory, each.machine)) for text, each in designs.items()}
     return tuple(case for name in names for case in _cases(name, designs, engine, named=machines is not None))
@@ -126,7 +126,7 @@ def _cases(network: str, designs: Mapping[str, Design], engine: EngineName, *, n
     yield from (_case(network, design, "fast") for design in designs.values())
     if engine != "fast":
         for text, design in designs.items():
-            if named or not large or text == COMPARED:
+            if named or (text in PRESETS and not large) or text == COMPARED:
                 yield _case(network, design, engine)
     compared = designs[COMPARED if COMPARED in designs else next(iter(designs))]
     for options in VARIANTS:

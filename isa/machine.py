@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields, replace
 
 __all__ = [
     "ARRAYS", "BUS_BYTES", "DEFAULT_MACHINE", "EXTRA_UNITS", "INTEGRATION", "LATENCY_CYCLES", "LIMITS",
-    "MOST_STALL_PERCENT", "PARAMETER_BYTES", "PATCHES", "PRESETS", "SUM_BYTES", "TABLE_BYTES", "TABLE_SLOTS",
+    "MOST_STALL_PERCENT", "NAMED", "PARAMETER_BYTES", "PATCHES", "PRESETS", "SUM_BYTES", "TABLE_BYTES", "TABLE_SLOTS",
     "TILE_BYTES", "UNITS", "Machine", "MemoryTiming", "lanes_of_a_fetch", "preset",
 ]
 
@@ -371,17 +371,24 @@ PRESETS = {
 }
 
 
+NAMED = PRESETS | {
+    name: replace(PRESETS[name.removesuffix("_depthwise")], name=name, channel_kernels=True, four_patches=True)
+    for name in ("base_depthwise", "large_depthwise")
+}
+"""The presets, and `base` and `large` with both units for depthwise layers (docs/decisions/array.md has the cost)."""
+
+
 def preset(name: str) -> Machine:
-    """Return the preset called ``name``.
+    """Return the machine of ``NAMED`` that is called ``name``.
 
     Raises
     ------
     ValueError
         If there is none; the message lists those there are.
     """
-    if name not in PRESETS:
-        raise ValueError(f"Machine must be one of {', '.join(PRESETS)}, not {name!r}")
-    return PRESETS[name]
+    if name not in NAMED:
+        raise ValueError(f"Machine must be one of {', '.join(NAMED)}, not {name!r}")
+    return NAMED[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ from tilewright.errors import InputError
 from tilewright.isa.command_port import WaitName
 from tilewright.isa.core_names import HostName
 from tilewright.isa.dram.parts import PARTS
-from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine
+from tilewright.isa.machine import DEFAULT_MACHINE, NAMED, Machine
 from tilewright.isa.registers.host_registers import WindowPins
 from tilewright.models import NAMES
 from tilewright.tools.files import write_file
@@ -151,7 +151,7 @@ class Engine(StrEnum):
 Model = Annotated[str, typer.Argument(metavar="MODEL", show_default=False,
                                       help=f"An .onnx file, or one of {', '.join(NAMES)}.")]
 MachineName = Annotated[str, typer.Option(
-    "--machine", metavar="DESIGN", help=f"{', '.join(PRESETS)}, a design file (.toml), or either with changes: "
+    "--machine", metavar="DESIGN", help=f"{', '.join(NAMED)}, a design file (.toml), or either with changes: "
                                         "base,lanes=8,clusters=2.")]
 MemoryText = Annotated[str | None, typer.Option(
     "--memory", metavar="latency=N,bytes=N|dram=PART", show_default="20 cycles, then one bus word per cycle",
@@ -473,7 +473,7 @@ def designs_listed(text: str) -> tuple[str, ...]:
 
 def machine_named(text: str) -> Machine:
     """Return the machine of the design that ``--machine`` states."""
-    return PRESETS[text] if text in PRESETS else design_named(text).machine
+    return NAMED[text] if text in NAMED else design_named(text).machine
 
 
 def priced(technology: str | None, clock: str | None = None) -> "Pricing":

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from tilewright.errors import nearest
-from tilewright.isa.machine import PRESETS
+from tilewright.isa.machine import NAMED
 
 __all__ = ["usage_sentence"]
 
@@ -42,7 +42,7 @@ def _missing(error: Any, command: str, context: Any, words: Sequence[str]) -> st
     option = parameter.param_type_name == "option"
     name = parameter.opts[-1] if option else (parameter.metavar or parameter.name).upper()
     what = _EXAMPLES.get(name) or (parameter.help or "").split(";")[0].split(". ")[0].rstrip(".")
-    machine = next((word for before, word in pairwise(("", *words)) if word.partition(",")[0] in PRESETS
+    machine = next((word for before, word in pairwise(("", *words)) if word.partition(",")[0] in NAMED
                     and before != _MACHINE), None)
     hint = f"; {machine} is a machine: give it as {_MACHINE} {machine}" if machine and _takes_machine(context) else ""
     return f"Command {command} needs {name}{f', {what[0].lower()}{what[1:]}' if what else ''}{hint}"
@@ -56,7 +56,7 @@ def _extra(message: str, command: str, context: Any) -> str:
     """Return what is too much, and the option that it may belong to."""
     words = message.rpartition("(")[2].rstrip(".").rstrip(")")
     first = words.split(" ")[0]
-    if first.partition(",")[0] in PRESETS and _takes_machine(context):
+    if first.partition(",")[0] in NAMED and _takes_machine(context):
         return f"Command {command} takes no argument {first!r}: a machine is given as {_MACHINE} {first}"
     return f"Command {command} takes no more arguments, and was given {words!r}; {command} --help lists its options"
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tilewright.errors import nearest
 from tilewright.isa.extension import extended, extension_of, load_extension
-from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, PRESETS, UNITS, Machine, MemoryTiming
+from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, NAMED, UNITS, Machine, MemoryTiming
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_error import DesignError
 from tilewright.runtime.design.design_file import MOST_MHZ, machine_of, memory_with, read_design
@@ -70,13 +70,13 @@ def _stated(text: str) -> Design:
         return _with_extension(",".join((first, *(part for part in rest if not part.startswith(_EXTENSION)))), files)
     if "=" in first:
         first, rest = DEFAULT_MACHINE, [first, *rest]
-    if first in PRESETS:
-        design = Design(machine=PRESETS[first])
+    if first in NAMED:
+        design = Design(machine=NAMED[first])
     elif first.endswith(".toml"):
         design = read_design(Path(first))
     else:
-        raise DesignError(f"Machine must be one of {', '.join(PRESETS)}, a design file (.toml), or one of these with "
-                          f"changes, such as base,lanes=8, not {first!r}{nearest(first, PRESETS)}")
+        raise DesignError(f"Machine must be one of {', '.join(NAMED)}, a design file (.toml), or one of these with "
+                          f"changes, such as base,lanes=8, not {first!r}{nearest(first, NAMED)}")
     if not rest:
         return design
     return replace(design, machine=_changed(design.machine, first, rest))

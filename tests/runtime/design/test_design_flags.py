@@ -16,6 +16,14 @@ LENET5 = builtin("lenet5")
 IMAGE = {"image": data.samples().images[:1]}
 
 
+@pytest.mark.parametrize("name", ["base", "large"])
+def test_machines_for_depthwise_layers_have_names(name):
+    machine = design_of(f"{name}_depthwise").machine
+    assert machine == replace(PRESETS[name], name=f"{name}_depthwise", channel_kernels=True, four_patches=True)
+    assert machine.takes_four_patches
+    assert design_of(f"{name}_depthwise,queue_depth=8").machine.takes_four_patches
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_is_itself(name):
     assert design_of(name).machine == PRESETS[name]
