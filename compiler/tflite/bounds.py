@@ -3,7 +3,7 @@
 import numpy as np
 
 from tilewright.compiler.tflite.graph_builder import GraphBuilder, LevelNumbers
-from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
+from tilewright.compiler.tflite.stored.tensors import TfliteOperator, TfliteTensor
 
 __all__ = ["ACTIVATIONS", "clamped", "level_bounds", "put_result", "result_of"]
 

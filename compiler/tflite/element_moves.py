@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.compiler.tflite.graph_builder import FIRST, LAST, GraphBuilder, constant_of
-from tilewright.compiler.tflite.tensors import TfliteOperator
+from tilewright.compiler.tflite.stored.tensors import TfliteOperator
 
 __all__ = [
     "concatenate", "depth_to_space", "gather", "in_file_layout", "inner_axis", "mirror_pad", "pack", "pad",

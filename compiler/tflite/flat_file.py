@@ -13,10 +13,11 @@ import numpy as np
 import tflite
 
 from tilewright.compiler.errors import BadModelError, ModelTooLargeError, UnsupportedModelError
-from tilewright.compiler.tflite.schema_options import OPTIONS, RAW_OPTIONS, TEXTS, VECTORS
+from tilewright.compiler.tflite.stored.branches import with_branches_inlined
+from tilewright.compiler.tflite.stored.schema_options import OPTIONS, RAW_OPTIONS, TEXTS, VECTORS
 from tilewright.compiler.tflite.stored.sparse import SparsityError, dense
-from tilewright.compiler.tflite.tensors import TfliteModel, TfliteOperator, TfliteTensor
-from tilewright.compiler.tflite.variables import INITIALISER, with_open_state
+from tilewright.compiler.tflite.stored.tensors import TfliteModel, TfliteOperator, TfliteTensor
+from tilewright.compiler.tflite.variables import INITIALISER, READ, VARIABLE, WRITE, with_open_state
 
 __all__ = ["read_file"]
 
@@ -25,6 +26,8 @@ _DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError, Attri
 
 _MAX_TENSOR_BYTES = 2**30
 _MAX_RANK = 8
+_MOST_GRAPHS = 64
+"""Subgraphs that branches name, which end a ring of them, too."""
 _LONGEST_NAME = 1900
 """In characters: a sentence still says more than one, and names of fused operators are some hundred long."""
 _NAMES = {value: name for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
@@ -65,6 +68,7 @@ class _FlatFile:
         self._content, self._subject = content, subject
         self._file = tflite.Model.GetRootAsModel(content, 0)
         self._graphs = self._count(self._file.SubgraphsLength(), "subgraphs")
+        self._inlined = 0
 
     def model(self) -> TfliteModel:
         if not self._graphs:
@@ -75,7 +79,19 @@ class _FlatFile:
         if not model.outputs or len(set(model.inputs)) != len(model.inputs):
             raise self._damaged("it must have outputs, and each input once")
         self._check_order(model)
+        model = with_branches_inlined(model, self._named, (VARIABLE, READ, WRITE, INITIALISER))
+        self._check_order(model)
         return with_open_state(model, {number: self._graph(number) for number in self._initialisers(model)})
+
+    def _named(self, operator: TfliteOperator, number: int) -> TfliteModel:
+        """Return the subgraph that an operator names; an error if it has none, or there are too many."""
+        if not 0 < number < self._graphs:
+            raise self._damaged(f"operator {operator.index} ({operator.kind}) names subgraph {number} of "
+                                f"{self._graphs}")
+        if self._inlined > _MOST_GRAPHS:
+            raise operator.refusal(f"more than {_MOST_GRAPHS} branches are in one another", "convert it without them")
+        self._inlined += 1
+        return self._graph(number)
 
     def _initialisers(self, model: TfliteModel) -> list[int]:
         """Return the numbers of the subgraphs that run once."""

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.tflite.mark import EngineName
-from tilewright.compiler.tflite.tensors import TfliteModel, TfliteOperator, TfliteTensor
+from tilewright.compiler.tflite.stored.tensors import TfliteModel, TfliteOperator, TfliteTensor
 
 __all__ = [
     "FIRST", "FLOAT", "INT32", "INT64", "LAST", "TITLES", "GraphBuilder", "LevelNumbers", "channels_first",

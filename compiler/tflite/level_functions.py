@@ -16,7 +16,7 @@ from tilewright.compiler.tflite.numbers.litert_numbers import (
     rounded_away,
     rounded_behind,
 )
-from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
+from tilewright.compiler.tflite.stored.tensors import TfliteOperator, TfliteTensor
 
 __all__ = ["dequantise", "elementary", "gelu", "leaky_relu", "logistic", "put_table", "quantise", "rectify", "sloped",
            "swish", "tangent"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.compiler.tflite.graph_builder import FLOAT, INT64, GraphBuilder, LevelNumbers
 from tilewright.compiler.tflite.numbers.kernel_numbers import long_numbers
-from tilewright.compiler.tflite.tensors import TfliteTensor
+from tilewright.compiler.tflite.stored.tensors import TfliteTensor
 from tilewright.isa.integers.long_requantise import LONG_BITS, NUDGE_BITS, long_levels
 from tilewright.isa.integers.shift_requantise import BIAS_BITS, SHIFT_BITS
 

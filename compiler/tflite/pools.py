@@ -13,7 +13,7 @@ from tilewright.compiler.tflite.long_products import LongProduct, put_long
 from tilewright.compiler.tflite.numbers import kernel_numbers
 from tilewright.compiler.tflite.numbers.litert_numbers import fixed_point
 from tilewright.compiler.tflite.numbers.one_sided import one_sided
-from tilewright.compiler.tflite.tensors import TfliteOperator
+from tilewright.compiler.tflite.stored.tensors import TfliteOperator
 from tilewright.compiler.tflite.weighted_sums import window
 
 __all__ = [

@@ -8,7 +8,7 @@ import numpy as np
 from tilewright.compiler.tflite.bounds import put_result
 from tilewright.compiler.tflite.graph_builder import FLOAT, INT32, GraphBuilder, LevelNumbers
 from tilewright.compiler.tflite.pools import AWAY
-from tilewright.compiler.tflite.tensors import TfliteOperator
+from tilewright.compiler.tflite.stored.tensors import TfliteOperator
 
 __all__ = ["resize_bilinear"]
 

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 
 from tilewright.compiler.errors import UnsupportedNodeError, raise_all
+from tilewright.compiler.tflite import comparisons as choices
 from tilewright.compiler.tflite import element_moves as moves
 from tilewright.compiler.tflite import level_functions as tables
 from tilewright.compiler.tflite import pools, resizing
@@ -20,7 +21,7 @@ from tilewright.compiler.tflite import weighted_sums as products
 from tilewright.compiler.tflite.flat_file import read_file
 from tilewright.compiler.tflite.graph_builder import TITLES, GraphBuilder
 from tilewright.compiler.tflite.mark import EngineName
-from tilewright.compiler.tflite.tensors import TfliteModel, TfliteOperator, TfliteTensor
+from tilewright.compiler.tflite.stored.tensors import TfliteModel, TfliteOperator, TfliteTensor
 
 __all__ = ["OPERATORS", "TFLITE_NOTE", "onnx_of_tflite"]
 
@@ -34,6 +35,7 @@ OPERATORS: dict[str, Callable[[GraphBuilder, TfliteOperator], None]] = {
     "ARG_MIN": pools.place,
     "AVERAGE_POOL_2D": pools.average_pool,
     "BATCH_MATMUL": products.batch_product,
+    "CAST": choices.cast,
     "CEIL": tables.elementary,
     "CONCATENATION": moves.concatenate,
     "CONV_2D": products.convolution,
@@ -43,16 +45,24 @@ OPERATORS: dict[str, Callable[[GraphBuilder, TfliteOperator], None]] = {
     "DEQUANTIZE": tables.dequantise,
     "DIV": pairs.divide,
     "ELU": tables.elementary,
+    "EQUAL": choices.compare,
     "EXP": tables.elementary,
     "EXPAND_DIMS": moves.reshape,
     "FLOOR": tables.elementary,
     "FULLY_CONNECTED": products.fully_connected,
     "GATHER": moves.gather,
     "GELU": tables.gelu,
+    "GREATER": choices.compare,
+    "GREATER_EQUAL": choices.compare,
     "HARD_SWISH": tables.swish,
     "L2_NORMALIZATION": pools.unit_length,
     "LEAKY_RELU": tables.leaky_relu,
+    "LESS": choices.compare,
+    "LESS_EQUAL": choices.compare,
     "LOG": tables.elementary,
+    "LOGICAL_AND": choices.combine,
+    "LOGICAL_NOT": choices.invert,
+    "LOGICAL_OR": choices.combine,
     "LOGISTIC": tables.logistic,
     "MAXIMUM": pairs.maximum,
     "MAX_POOL_2D": pools.max_pool,
@@ -61,6 +71,7 @@ OPERATORS: dict[str, Callable[[GraphBuilder, TfliteOperator], None]] = {
     "MIRROR_PAD": moves.mirror_pad,
     "MUL": pairs.multiply,
     "NEG": tables.elementary,
+    "NOT_EQUAL": choices.compare,
     "PACK": moves.pack,
     "PAD": moves.pad,
     "PADV2": moves.pad,
@@ -77,6 +88,8 @@ OPERATORS: dict[str, Callable[[GraphBuilder, TfliteOperator], None]] = {
     "REVERSE_V2": moves.reverse,
     "ROUND": tables.elementary,
     "RSQRT": tables.elementary,
+    "SELECT": choices.select,
+    "SELECT_V2": choices.select,
     "SIN": tables.elementary,
     "SLICE": moves.sub_slice,
     "SOFTMAX": pools.softmax,

@@ -12,9 +12,9 @@ from tilewright.compiler.tflite.level_functions import put_table
 from tilewright.compiler.tflite.long_products import LongProduct, put_long, too_far
 from tilewright.compiler.tflite.numbers import kernel_numbers
 from tilewright.compiler.tflite.numbers.litert_numbers import LEVELS, sum_of_levels
-from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
+from tilewright.compiler.tflite.stored.tensors import TfliteOperator, TfliteTensor
 
-__all__ = ["add", "divide", "maximum", "minimum", "multiply", "square", "squared_difference", "subtract"]
+__all__ = ["add", "aligned", "divide", "maximum", "minimum", "multiply", "square", "squared_difference", "subtract"]
 
 _ALL, _REACH = 65536, 64
 """Pairs of levels, and so many float32 values to each side of a scale that are tried."""
@@ -69,7 +69,7 @@ def _put_product(builder: GraphBuilder, operator: TfliteOperator) -> bool:
             break
     if fewest:
         builder.near(operator, f"{fewest:,} of {_ALL:,} pairs of its operands are near a half of a level")
-    names = [builder.dequantised(_aligned(builder, index, len(y.shape)), LevelNumbers(scale, each.zero, each.dtype))
+    names = [builder.dequantised(aligned(builder, index, len(y.shape)), LevelNumbers(scale, each.zero, each.dtype))
              for index, each, scale in zip(operator.inputs, (x, z), (best, z.scale), strict=True)]
     put_result(builder, operator, builder.node("Mul", names, like=y.name))
     return True
@@ -91,7 +91,7 @@ def _put_long_product(builder: GraphBuilder, operator: TfliteOperator) -> bool:
         product = LongProduct(x, weights, None, np.array(float(x.scale) * float(z.scale) / float(y.scale)), twice=True)
         real = product.put(builder, "Conv", builder.stored(x.index), y, {"group": len(weights)})
     else:
-        names = [builder.dequantised(_aligned(builder, each.index, len(y.shape)),
+        names = [builder.dequantised(aligned(builder, each.index, len(y.shape)),
                                      LevelNumbers(np.float32(1), each.zero, each.dtype)) for each in (x, z)]
         sums = builder.node("Mul", names, like=y.name)
         real = put_long(builder, (sums,), y.name, (multiplier, shift, np.zeros(1, np.int64)), twice=True)
@@ -136,7 +136,7 @@ def squared_difference(builder: GraphBuilder, operator: TfliteOperator) -> None:
     y = builder.tensor(operator.outputs[0])
     if y.is_levels:
         builder.near(operator, "its squares are rounded once from real numbers")
-    first, second = (builder.as_real(_aligned(builder, index, len(y.shape)), builder.tensor(index))
+    first, second = (builder.as_real(aligned(builder, index, len(y.shape)), builder.tensor(index))
                      for index in operator.inputs)
     difference = builder.node("Sub", [first, second], like=y.name)
     put_result(builder, operator, builder.node("Mul", [difference, difference], like=y.name))
@@ -197,7 +197,7 @@ def _put_real(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> Non
     y = builder.tensor(operator.outputs[0])
     if y.is_levels and any(each.data is not None for each in _operands(builder, operator)):
         builder.near(operator, "one of its operands is a constant of several elements")
-    names = [builder.as_real(_aligned(builder, index, len(y.shape)), builder.tensor(index))
+    names = [builder.as_real(aligned(builder, index, len(y.shape)), builder.tensor(index))
              for index in operator.inputs]
     put_result(builder, operator, builder.node(kind, names, like=y.name))
 
@@ -220,7 +220,7 @@ def _put_sum(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> None
     """Write a sum or difference with the scales that make it the engine's."""
     x, z = _operands(builder, operator)
     y = builder.tensor(operator.outputs[0])
-    names = [_aligned(builder, index, len(y.shape)) for index in operator.inputs]
+    names = [aligned(builder, index, len(y.shape)) for index in operator.inputs]
     second = LevelNumbers.of(z)
     if kind == "Sub":
         second = LevelNumbers(z.scale, -1 - z.zero)
@@ -250,7 +250,7 @@ def _sum_of_constant(operator: TfliteOperator, builder: GraphBuilder, a: np.ndar
     return np.broadcast_to(table[a + 128, b + 128], (256,))
 
 
-def _aligned(builder: GraphBuilder, index: int, rank: int) -> str:
+def aligned(builder: GraphBuilder, index: int, rank: int) -> str:
     """Return a tensor's content with as many axes as its result has, the first ones of one element."""
     tensor = builder.tensor(index)
     if len(tensor.shape) == rank or rank != len(FIRST):

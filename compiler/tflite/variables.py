@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tilewright.compiler.errors import UnsupportedNodeError
-from tilewright.compiler.tflite.tensors import TfliteModel, TfliteOperator, TfliteTensor
+from tilewright.compiler.tflite.stored.tensors import TfliteModel, TfliteOperator, TfliteTensor
 
 __all__ = ["INITIALISER", "READ", "VARIABLE", "WRITE", "with_open_state"]
 

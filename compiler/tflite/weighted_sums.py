@@ -14,7 +14,7 @@ from tilewright.compiler.tflite.bounds import put_result, result_of
 from tilewright.compiler.tflite.element_moves import in_file_layout, put_in_file_layout
 from tilewright.compiler.tflite.graph_builder import GraphBuilder, LevelNumbers, constant_of
 from tilewright.compiler.tflite.long_products import LongProduct, multipliers_of
-from tilewright.compiler.tflite.tensors import TfliteOperator, TfliteTensor
+from tilewright.compiler.tflite.stored.tensors import TfliteOperator, TfliteTensor
 
 __all__ = ["batch_product", "convolution", "depthwise", "fully_connected", "transposed_convolution", "window"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from tests.support.tflite_cases import CASES, content_of
 from tilewright.compiler.tflite.flat_file import read_file
 from tilewright.compiler.tflite.mark import ENGINES, EngineName
-from tilewright.compiler.tflite.tensors import TfliteModel
+from tilewright.compiler.tflite.stored.tensors import TfliteModel
 from tilewright.models import FOLDER, PUBLISHED
 
 __all__ = ["KERNELS", "committed_results", "engine_tensors", "feeds", "fingerprint", "fingerprints", "kernel_results",
@@ -56,7 +56,12 @@ def litert_tensors(content: bytes, model: TfliteModel, given: Mapping[int, np.nd
     for index, values in given.items():
         engine.set_tensor(index, values)
     engine.invoke()
-    return {index: engine.get_tensor(index) for operator in model.operators for index in operator.outputs}
+    return {index: engine.get_tensor(index) for index in _shown(model)}
+
+
+def _shown(model: TfliteModel) -> list[int]:
+    """Return the tensors that the file's own operators write, without those of branches."""
+    return [index for operator in model.operators if operator.index >= 0 for index in operator.outputs]
 
 
 def engine_tensors(content: bytes, model: TfliteModel, given: Mapping[int, np.ndarray],
@@ -77,7 +82,7 @@ def engine_tensors(content: bytes, model: TfliteModel, given: Mapping[int, np.nd
         micro.set_input(given[index], place)
     micro.invoke()
     return {index: np.asarray(micro.GetTensor(index, 0)["tensor_data"]).reshape(model.tensors[index].shape)
-            for operator in model.operators if operator.index >= 0 for index in operator.outputs}
+            for index in _shown(model)}
 
 
 def committed_results() -> Mapping[str, np.ndarray]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import tflite
 
+from tests.support.tflite_choices import CHOICES
 from tests.support.tflite_files import TfliteFile
 
 __all__ = ["CASES", "Maker", "content_of", "float_network"]
@@ -364,6 +365,7 @@ def _with_float_border(file: TfliteFile, rng: np.random.Generator) -> tuple[list
     return [given], [answer]
 
 
+CASES |= CHOICES
 _case("uint8", _of_bytes)
 _case("float border", _with_float_border)
 

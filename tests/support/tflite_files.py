@@ -7,7 +7,7 @@ import flatbuffers
 import numpy as np
 import tflite
 
-from tilewright.compiler.tflite.schema_options import OPTIONS, TEXTS, VECTORS
+from tilewright.compiler.tflite.stored.schema_options import OPTIONS, TEXTS, VECTORS
 
 __all__ = ["TfliteFile"]
 
@@ -17,13 +17,14 @@ _VERSION = 3
 class TfliteFile:
     """Tensors are known by number, in the order in which they were added; shapes have channels last.
 
-    All are of the first subgraph until `next_graph`, which has no inputs or outputs.
+    All are of the first subgraph until `next_graph`, which has no inputs or outputs but those of `border`.
     """
 
     def __init__(self) -> None:
         self._builder = flatbuffers.Builder(1 << 16)
         self._buffers = [self._table("Buffer")]
         self._graphs: list[tuple[list[int], list[int]]] = [([], [])]
+        self._borders: dict[int, tuple[Sequence[int], Sequence[int]]] = {}
         self._codes: list[str] = []
         self.shapes: list[tuple[int, ...]] = []
 
@@ -38,6 +39,10 @@ class TfliteFile:
     def next_graph(self) -> None:
         """Begin another subgraph."""
         self._graphs.append(([], []))
+
+    def border(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """State inputs and outputs of the subgraph."""
+        self._borders[len(self._graphs) - 1] = inputs, outputs
 
     def tensor(self, shape: Sequence[int], scale: float | Sequence[float] | None = None, zero: int = 0, *,
                dtype: str = "int8", data: np.ndarray | None = None, axis: int = 0, name: str = "",
@@ -105,12 +110,12 @@ class TfliteFile:
 
     def content(self, inputs: Sequence[int], outputs: Sequence[int], *, both_codes: bool = True) -> bytes:
         """Return the file; its operators' numbers are in both fields that there are, or in the newer one alone."""
-        builder = self._builder
+        builder, self._borders[0] = self._builder, (inputs, outputs)
         codes = [self._code(kind, both_codes) for kind in self._codes]
         graphs = [self._table(
             "SubGraph", Tensors=self._vector(tensors), Operators=self._vector(operators),
-            Inputs=builder.CreateNumpyVector(np.array([] if number else inputs, np.int32)),
-            Outputs=builder.CreateNumpyVector(np.array([] if number else outputs, np.int32)))
+            Inputs=builder.CreateNumpyVector(np.array(self._borders.get(number, ([], []))[0], np.int32)),
+            Outputs=builder.CreateNumpyVector(np.array(self._borders.get(number, ([], []))[1], np.int32)))
             for number, (tensors, operators) in enumerate(self._graphs)]
         model = self._table("Model", Version=_VERSION, OperatorCodes=self._vector(codes),
                             Subgraphs=self._vector(graphs), Buffers=self._vector(self._buffers),

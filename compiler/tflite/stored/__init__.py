@@ -1,1 +1,1 @@
-"""How a .tflite file stores constants of few elements."""
+"""What a .tflite file holds as values: tensors, operators and their options, sparse constants, branches."""

@@ -22,6 +22,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "FULLY_CONNECTED": ("FullyConnectedOptions", ("FusedActivationFunction", "WeightsFormat", "KeepNumDims")),
     "GATHER": ("GatherOptions", ("Axis", "BatchDims")),
     "GELU": ("GeluOptions", ("Approximate",)),
+    "IF": ("IfOptions", ("ThenSubgraphIndex", "ElseSubgraphIndex")),
     "LEAKY_RELU": ("LeakyReluOptions", ("Alpha",)),
     "MAX_POOL_2D": _POOL,
     "MEAN": _REDUCER,
