@@ -1,10 +1,11 @@
 """Hosts of both ports: they send a program word by word, stop or abort whatever it holds up, and wait for its end."""
 
+import logging
 from collections.abc import Callable, Sequence
 
 from cocotb.triggers import FallingEdge, RisingEdge
+from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
-from tests.cocotb.stop.lite_master import LiteMaster
 from tilewright.isa.assembler import EncodedCommand, encode_word
 from tilewright.isa.assembler import command as make
 from tilewright.isa.command_port import BY_REGISTER
@@ -18,12 +19,14 @@ class AxiLiteHost:
 
     def __init__(self, dut) -> None:
         self.dut = dut
-        self.core = LiteMaster(dut)
+        self.core = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axi_"), dut.clk, dut.rst)
+        for interface in (self.core.write_if, self.core.read_if):
+            interface.log.setLevel(logging.WARNING)
 
     async def send(self, commands: Sequence[EncodedCommand]) -> None:
         for command in commands:
             for name, value in (("rs1", command.rs1), ("rs2", command.rs2), ("command", encode_word(command, 10, 11))):
-                await self.core.write(BY_REGISTER[name].offset, value)
+                await self.core.write(BY_REGISTER[name].offset, value.to_bytes(4, "little"))
 
     async def stop(self) -> None:
         await self._control("stop")
@@ -32,12 +35,8 @@ class AxiLiteHost:
         await self._control("abort", *(["erase"] if erase else []))
 
     async def _control(self, *names: str) -> None:
-        """Write ``control``; its response comes behind that of a write that is held up, but it acts at once."""
         register = BY_REGISTER["control"]
-        await self.core.start_write(
-            register.offset, sum(register.field(name).mask for name in names)).accepted.wait()
-        for _ in range(2):  # then units are held, and nothing is quiet by an earlier fault alone
-            await RisingEdge(self.dut.clk)
+        self.core.init_write(register.offset, sum(register.field(name).mask for name in names).to_bytes(4, "little"))
 
     async def until_quiet(self) -> None:
         while not await self._read("status") & BY_REGISTER["status"].field("quiet").mask:
@@ -47,7 +46,9 @@ class AxiLiteHost:
         return await self._read("result") & BY_REGISTER["result"].field("fault_code").mask
 
     async def _read(self, name: str) -> int:
-        return await self.core.read(BY_REGISTER[name].offset)
+        done = await self.core.read(BY_REGISTER[name].offset, 4)
+        assert done.resp == AxiResp.OKAY
+        return int.from_bytes(done.data, "little")
 
 
 class XifHost:
