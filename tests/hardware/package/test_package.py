@@ -240,6 +240,7 @@ def test_the_readme_lists_every_memory(packages):
     package = packages("nano")
     rows = re.findall(r"^\| (\d+) \| (\d+) \| (\d+) \| (\d+) \| \d+ \| \d+ \|$",
                       (package.folder / "README.md").read_text(), re.MULTILINE)
+    assert "\n\n| words | bits |" in (package.folder / "README.md").read_text()
     bits = sum(int(depth) * int(width) * int(count) for depth, width, _, count in rows)
     buffers = NANO.activation_bytes + NANO.weight_bytes * 9 // 8 + NANO.result_bytes + 8 * NANO.parameter_channels
     assert 8 * buffers <= bits <= 1.05 * 8 * buffers
