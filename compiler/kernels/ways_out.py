@@ -113,7 +113,8 @@ _BY_OPERATOR: tuple[tuple[frozenset[str], str], ...] = tuple((frozenset(names.sp
     ("AveragePool GlobalAveragePool", "quantise its input and its output"),
     ("ReduceMean ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp", _MEAN),
     ("ReduceMax ReduceMin ReduceProd ReduceSum ReduceSumSquare", _MEAN),
-    ("And ArgMax ArgMin CumSum Equal Greater GreaterOrEqual IsNaN Less LessOrEqual Not Or TopK Where Xor", _OUTSIDE),
+    ("Where", "multiply by a mask of 0 and 1 in its place, a quantised input"),
+    ("And ArgMax ArgMin CumSum Equal Greater GreaterOrEqual IsNaN Less LessOrEqual Not Or TopK Xor", _OUTSIDE),
     ("Cast", "give the model its input in the type with which it computes"),
 ))
 """The same by operator, where the reason says no more than that. Functions of one value are not here: they are tables

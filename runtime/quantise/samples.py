@@ -165,12 +165,13 @@ def noise(expected: Sequence[NodeArg], unread: Collection[str] = (), bounds: Map
     Raises
     ------
     NoValuesError
-        If an input is neither float32 nor of 8 bits, has no bound, and is not ``unread``: nothing sensible can be made
-        up for it.
+        If an input is neither float32, nor of 8 bits, nor a mask, has no bound, and is not ``unread``: nothing
+        sensible can be made up for it.
     """
     rng, whole, values = np.random.default_rng(_SEED), bounds or {}, usual or {}
     for argument in expected:
-        if argument.dtype not in (np.float32, *_BYTES) and argument.name not in {*unread, *whole}:
+        if argument.dtype not in (np.float32, *_BYTES) and argument.name not in {*unread, *whole} and \
+                not _is_mask(argument):
             value = values.get(argument.name, "N")
             fixed = ("" if math.prod(argument.shape) > 1 else
                      f", or its value with --input-value {argument.name}={value} if it is always the same")
@@ -185,10 +186,17 @@ def noise(expected: Sequence[NodeArg], unread: Collection[str] = (), bounds: Map
         f"smooth noise, seed {_SEED}", *([f"whole numbers for {', '.join(drawn)}"] if drawn else [])))))
 
 
+def _is_mask(argument: NodeArg) -> bool:
+    """Tell whether an input says yes or no of many things; one alone is a setting."""
+    return argument.dtype == np.bool_ and math.prod(argument.shape) > 1
+
+
 def _made_up(argument: NodeArg, rng: np.random.Generator, bound: int | None = None) -> np.ndarray:
     """Return noise for an input; of bytes it fills their range but for a few, and below a bound it is even."""
     if bound is not None:
         return rng.integers(0, bound, argument.shape).astype(argument.dtype)
+    if argument.dtype == np.bool_:
+        return rng.random(argument.shape) < 0.5
     values = _smooth(argument.shape, rng)
     if argument.dtype == np.float32:
         return values

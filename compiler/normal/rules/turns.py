@@ -1,6 +1,7 @@
 """Two Transposes that undo each other are not there, whatever changes each element by itself stands between them.
 
 And one behind a softmax stands before it if that makes channels of what the softmax goes along: rows lie together then.
+So does one that turns floats, which a softmax makes of levels: levels are moved by the datapath.
 """
 
 from collections.abc import Sequence
@@ -52,7 +53,8 @@ def _straightened(edit: Edit, last: ir.Node) -> bool:
         if _is_of_turned(node):
             return _dropped(edit, [each.producer() for each in node.inputs if each is not None], [*between, node], last)
         if not _is_pointwise(node):
-            return _goes_along_channels(edit, node, last) and _raised(edit, node, between, last)
+            return (_goes_along_channels(edit, node, last) or (not between and _turns_floats(edit, node, last))) \
+                and _raised(edit, node, between, last)
         between.append(node)
         value = node.inputs[0]
     return False
@@ -123,20 +125,29 @@ def _goes_along_channels(edit: Edit, node: ir.Node, last: ir.Node) -> bool:
     return len(turn) == _IMAGE and axis != _CHANNELS and turn.index(axis) == _CHANNELS
 
 
+def _turns_floats(edit: Edit, node: ir.Node, last: ir.Node) -> bool:
+    """Tell whether a Transpose turns what a softmax of levels leaves in float, which only the host core moves."""
+    if node.domain or node.op_type not in _SOFTMAX or edit.opset < _ONE_AXIS:
+        return False
+    given = None if node.inputs[0] is None else node.inputs[0].producer()
+    return is_dequantise(given) and not any(is_quantise(each) for each in readers(last.outputs[0]))
+
+
 def _raised(edit: Edit, softmax: ir.Node, between: list[ir.Node], last: ir.Node) -> bool:
     """Put a Transpose before a softmax, and what changes each element between them behind both."""
     if any(node.op_type == "Resize" for node in between):
         return False
-    turned = edit.insert(softmax, "Transpose", [softmax.inputs[0]], {"perm": list(attribute(last, "perm"))})
+    turn = list(attribute(last, "perm"))
+    turned = edit.insert(softmax, "Transpose", [softmax.inputs[0]], {"perm": turn})
     softmax.replace_input_with(0, turned)
-    softmax.attributes["axis"] = ir.AttrInt64("axis", _CHANNELS)
+    softmax.attributes["axis"] = ir.AttrInt64("axis", turn.index(attribute(softmax, "axis", -1) % len(turn)))
     for node in (softmax, *between):
         node.outputs[0].shape = None
-    edit.redirect(last.outputs[0], (between or [softmax])[0].outputs[0])
-    edit.drop(last)
+    edit.replace(last, (between or [softmax])[0].outputs[0])
     return True
 
 
 TURNS = Rule("turns", "No Transpose undoes another with nothing but Q, DQ, functions, arithmetic and Resize between "
-             "them, or makes channels of what a softmax goes along", "these treat every element alike, a Resize takes "
-             "its factors in the other order, and a softmax takes its axis", _apply)
+             "them, makes channels of what a softmax goes along, or turns floats that a softmax makes of levels",
+             "these treat every element alike, a Resize takes its factors in the other order, and a softmax takes its "
+             "axis", _apply)

@@ -152,8 +152,8 @@ def _quantisation(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
 def _along_axis(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
     operator = node.operator
     assert isinstance(operator, OnnxSoftmax | OnnxConcat)
-    if isinstance(operator, OnnxSoftmax) and 0 < state.graph.opset < 13:
-        return None
+    if isinstance(operator, OnnxSoftmax) and (0 < state.graph.opset < 13 or node.output in state.graph.outputs):
+        return None     # What leaves the model is float: a Transpose behind it would be the host core's.
     if any(name in state.constants for name in node.inputs) and isinstance(operator, OnnxConcat):
         return None
     axis = int(operator.axis) % len(perm)

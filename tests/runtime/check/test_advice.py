@@ -242,6 +242,17 @@ def weights_of_no_levels(b, x):
     return conv(b, x, b.constant(np.random.default_rng(0).normal(size=(8, 8, 1, 1)).astype(np.float32)), 8)
 
 
+def masked(op):
+    """Return what builds a choice by a mask that is an input, or a product by one of floats."""
+    def build(b, x):
+        y = b.dequantised(quantised_weights(b, x))
+        if op == "Mul":
+            return operator(b, "Mul", y, b.dequantised(b.input((1, 1, 8, 8))), shape=x.shape)
+        b.inputs.append(helper.make_tensor_value_info("mask", TensorProto.BOOL, (1, 1, 8, 8)))
+        return operator(b, "Where", "mask", y, b.constant(np.float32(0)), shape=x.shape)
+    return build
+
+
 def quantised_at_run_time():
     """Return a product as quantize_dynamic writes it, with a function of its own."""
     nodes = [("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]), ("MatMulInteger", ["q", "w", "z"], ["m"]),
@@ -297,6 +308,7 @@ ROWS = {
     "a bound for each channel, or a tensor": Row("no such operator$", qdq(by_constant("Min", RAMP)),
                                                  "a quantised tensor of the same shape", qdq(of_two("Min"))),
     "a quotient of tensors": Row("no such operator$", qdq(of_two("Div")), "Reciprocal", qdq(times_reciprocal)),
+    "a choice by a mask": Row("no such operator$", qdq(masked("Where")), "a mask of 0 and 1", qdq(masked("Mul"))),
     "a pooling of norms": Row("no such operator$", qdq(pooled("LpPool")), "MaxPool", qdq(pooled("MaxPool"))),
     "an image repeated": Row("no such operator$", qdq(expanded(2, 8, 8, 8)), "not the image",
                              qdq(expanded(1, 8, 8, 8))),

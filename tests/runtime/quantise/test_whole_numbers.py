@@ -9,6 +9,7 @@ from tests.cli.test_app import invoke
 from tilewright.isa.machine import PRESETS
 from tilewright.runtime.compared_run import run_model
 from tilewright.runtime.model_source import find_model
+from tilewright.runtime.quantise.samples import NoValuesError
 from tilewright.runtime.quantise.whole_numbers import MOST_UNBOUND, table_ranges, whole_bounds
 from tilewright.tools.progress import Silence
 
@@ -80,3 +81,27 @@ def test_a_model_of_bytes_has_a_quick_look(tmp_path, words):
     done = invoke(*words, tmp_path / "net.onnx")
     assert done.exit_code == 0, done.output
     assert f"whole numbers for ids below {MOST_UNBOUND}" in done.output
+
+
+def masked(*shape):
+    """Return a convolution of which a mask, an input of its own, chooses elements."""
+    weights = np.random.default_rng(0).normal(size=(4, 4, 1, 1)).astype(np.float32)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("Where", ["mask", "a", "none"], ["y"])]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 6, 6]),
+              helper.make_tensor_value_info("mask", TensorProto.BOOL, shape)]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 6, 6])]
+    graph = helper.make_graph(nodes, "net", inputs, outputs,
+                              [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(np.float32(0), "none")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_a_mask_is_drawn_and_a_setting_is_asked_for(tmp_path):
+    onnx.save(masked(1, 1, 6, 6), tmp_path / "mask.onnx")
+    onnx.save(masked(), tmp_path / "setting.onnx")
+    model = find_model(str(tmp_path / "mask.onnx"), Silence())
+    run = run_model(model, PRESETS["base"], "fast", None)
+    assert run.comparison.matches
+    assert np.unique(run.outputs["y"]).size > 9
+    assert (run.outputs["y"] == 0).any()
+    with pytest.raises(NoValuesError, match="'mask' is bool"):
+        find_model(str(tmp_path / "setting.onnx"), Silence())

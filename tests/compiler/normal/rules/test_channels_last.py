@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from tests.compiler.normal.graphs import computed, model, node, operators, scalar, zero
+from tilewright.compiler.network.layers import CoreLayer
 from tilewright.compiler.normal.rules.legal import faults
 from tilewright.compiler.normal.rules.normal_form import normalise
+from tilewright.compiler.passes.pass_order import compile_network
 
 _RNG = np.random.default_rng(11)
 _UINT8 = {"xs": scalar(2**-5), "xz": zero(120, np.uint8), "ys": scalar(2**-2), "yz": zero(131, np.uint8),
@@ -100,5 +102,18 @@ def test_a_softmax_goes_along_what_a_transpose_behind_it_makes_channels(op):
 @pytest.mark.parametrize(("axis", "perm"), [(1, [0, 2, 1, 3]), (3, [0, 2, 1, 3])])
 def test_a_softmax_along_other_axes_keeps_the_transpose_behind_it(axis, perm):
     nodes = [node("QuantizeLinear", ["x", "xs", "xz"], "q"), node("DequantizeLinear", ["q", "xs", "xz"], "d"),
-             node("Softmax", ["d"], "s", axis=axis), node("Transpose", ["s"], "y", perm=perm)]
+             node("Softmax", ["d"], "s", axis=axis), node("Transpose", ["s"], "t", perm=perm),
+             node("QuantizeLinear", ["t", "ys", "yz"], "r"), node("DequantizeLinear", ["r", "ys", "yz"], "y")]
     assert "turns" not in normalise(model(nodes, _UINT8)).counts
+
+
+@pytest.mark.parametrize(("axis", "perm"), [(1, [0, 2, 3, 1]), (-1, [0, 2, 1, 3])])
+def test_levels_are_turned_before_a_softmax_whose_result_is_float(axis, perm):
+    nodes = [node("QuantizeLinear", ["x", "xs", "xz"], "q"), node("DequantizeLinear", ["q", "xs", "xz"], "d"),
+             node("Softmax", ["d"], "s", axis=axis), node("Transpose", ["s"], "y", perm=perm)]
+    proto = model(nodes, _UINT8, (1, 4, 6, 8))
+    form = normalise(proto)
+    assert form.counts["turns"] == 1
+    np.testing.assert_array_equal(computed(form.proto)[0], computed(proto)[0])
+    assert [layer.op for layer in compile_network(proto.SerializeToString()).layers
+            if isinstance(layer, CoreLayer)] == ["SoftmaxOfLevels"]
