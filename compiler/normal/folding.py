@@ -13,7 +13,7 @@ from tilewright.compiler.normal.values import attribute, is_move
 
 __all__ = ["ELEMENTWISE", "by_runtime", "folds", "result"]
 
-ELEMENTWISE = frozenset({"Abs", "Add", "Cast", "Clip", "Div", "Mul", "Neg", "Relu", "Round", "Sub"})
+ELEMENTWISE = frozenset({"Abs", "Add", "Cast", "Clip", "Div", "Max", "Min", "Mul", "Neg", "Relu", "Round", "Sub"})
 """Operators whose float32 result is one operation, rounded once: the same wherever it is computed."""
 
 _BY_RUNTIME = frozenset({

@@ -17,23 +17,32 @@ def _apply(edit: Edit) -> int:
 
 
 def _scaled(edit: Edit, quantise: ir.Node) -> bool:
-    """Let a Q read what a power of two multiplies, with another scale; tell whether there is one."""
-    value = quantise.inputs[0]
-    node = None if value is None else value.producer()
-    if value is None or node is None or node.domain or edit.is_output(value) or len(readers(value)) > 1:
+    """Let a Q read the sum that powers of two multiply, with another scale; tell whether there is one."""
+    value, factor = quantise.inputs[0], np.float64(1)
+    while value is not None and not edit.is_output(value) and len(readers(value)) == 1 \
+            and (found := _power_of_two(value.producer())) is not None:
+        value, factor = found[0], factor * found[1]
+    scale = constant(quantise.inputs[1])
+    if value is quantise.inputs[0] or not _is_sum(value) or scale is None or scale.dtype != np.float32:
         return False
-    for x, other in (node.inputs, node.inputs[::-1])[:{"Mul": 2, "Div": 1}.get(node.op_type, 0)]:
-        factor, scale = constant(other), constant(quantise.inputs[1])
-        if not _is_sum(x) or factor is None or factor.shape or factor.dtype != np.float32 or scale is None \
-                or scale.dtype != np.float32 or not np.isfinite(factor) or factor <= 0 or np.frexp(factor)[0] != 0.5:
-            continue
-        new = (scale * factor if node.op_type == "Div" else scale / factor).astype(np.float32)
-        if not (np.finfo(np.float32).tiny <= new).all() or not np.isfinite(new).all():
-            return False
-        quantise.replace_input_with(1, edit.constant(new, quantise.outputs[0].name))
-        quantise.replace_input_with(0, x)
-        return True
-    return False
+    new = (scale / factor).astype(np.float32)
+    if not (np.finfo(np.float32).tiny <= new).all() or not np.isfinite(new).all():
+        return False
+    quantise.replace_input_with(1, edit.constant(new, quantise.outputs[0].name))
+    quantise.replace_input_with(0, value)
+    return True
+
+
+def _power_of_two(node: ir.Node | None) -> tuple[ir.Value, float] | None:
+    """Return what a node multiplies by a power of two, and that."""
+    if node is None or node.domain or node.op_type not in ("Mul", "Div"):
+        return None
+    for x, other in (node.inputs, node.inputs[::-1])[:1 if node.op_type == "Div" else 2]:
+        factor = constant(other)
+        if x is not None and factor is not None and not factor.shape and factor.dtype == np.float32 \
+                and np.isfinite(factor) and factor > 0 and np.frexp(factor)[0] == 0.5:
+            return x, float(1 / factor if node.op_type == "Div" else factor)
+    return None
 
 
 def _is_sum(x: ir.Value | None) -> bool:
@@ -43,5 +52,5 @@ def _is_sum(x: ir.Value | None) -> bool:
         (held := constant(each)) is not None and held.size == 1 for each in maker.inputs)
 
 
-HALVES = Rule("halves", "A power of two that multiplies or divides a sum before a Q is in the Q's scale",
+HALVES = Rule("halves", "Powers of two that multiply or divide a sum before a Q are in the Q's scale",
               "a power of two changes no digit of a float32, but for subnormal ones", _apply)

@@ -45,7 +45,7 @@ def _padded(edit: Edit, conv: ir.Node) -> bool:
 
 
 def _pad_before(edit: Edit, x: ir.Value | None) -> ir.Node | None:
-    """Return the Pad of levels that makes ``x`` for one reader, with or without a pair of their own parameters."""
+    """Return the Pad that makes ``x`` for one reader; one of levels with or without a pair of their own parameters."""
     node = None if x is None else x.producer()
     chain = [x]
     if is_dequantise(node) and node.inputs[0] is not None and is_quantise(node.inputs[0].producer()):
@@ -56,7 +56,7 @@ def _pad_before(edit: Edit, x: ir.Value | None) -> ir.Node | None:
         if node is None or not same_parameters(pair, source(node.inputs[0])) or not same_parameters(pair, before):
             return None
         chain += [levels, before.inputs[0]]
-    if node is None or node.domain or node.op_type != "Pad" or source(node.inputs[0]) is None:
+    if node is None or node.domain or node.op_type != "Pad":
         return None
     alone = all(each is not None and len(readers(each)) == 1 and not edit.is_output(each) for each in chain)
     return node if alone else None

@@ -28,6 +28,7 @@ __all__ = ["JOINED"]
 _Constant = np.ndarray | ConstantLevels
 
 _LARGEST_BYTE = 255
+_OFFSET = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,11 @@ class _Step:
     def kind(self) -> Hashable:
         """The steps that neighbours which can be one have in common."""
         joined = {place for place, _, _ in self.held}
-        forms = tuple((place, _type(each), np.delete(_array(each).shape, axis).tobytes(), axis)
+        forms = tuple((place, _type(each, place), np.delete(_array(each).shape, axis).tobytes(), axis)
                       for place, each, axis in self.held)
         same = tuple(_bytes(each) for place, each in enumerate(self.node.inputs) if place not in {self.data, *joined})
-        attributes = tuple(sorted((name, str(each.value)) for name, each in self.node.attributes.items()))
+        attributes = tuple(sorted((name, str(each.value)) for name, each in self.node.attributes.items()
+                                  if not _says_nothing(name, each.value)))
         return self.node.op_type, attributes, self.data, forms, same
 
 
@@ -57,9 +59,21 @@ def _array(held: _Constant) -> np.ndarray:
     return held.levels if isinstance(held, ConstantLevels) else held
 
 
-def _type(held: _Constant) -> str:
-    """Return what constants of products have in common that can be one: of levels, how many bytes each has."""
+def _says_nothing(name: str, value: object) -> bool:
+    """Tell whether an attribute of a window is what is meant without it; its kernel's shape is that of its weights."""
+    if name in ("strides", "dilations", "pads"):
+        return set(value) == {int(name != "pads")}  # type: ignore[call-overload]
+    return name == "kernel_shape" or (name, value) in (("auto_pad", "NOTSET"), ("auto_pad", "VALID"), ("group", 1))
+
+
+def _type(held: _Constant, place: int) -> str:
+    """Return what constants of products have in common that can be one: of levels, how many bytes each has.
+
+    Offsets may be levels of 32 bits and floats, which those of them are.
+    """
     array = _array(held)
+    if place == _OFFSET and (array.dtype == np.float32 or (isinstance(held, ConstantLevels) and array.itemsize == 4)):
+        return "offsets"
     return f"levels of {array.itemsize}" if isinstance(held, ConstantLevels) else array.dtype.str
 
 
@@ -201,8 +215,8 @@ def _one(edit: Edit, place: ir.Node, parts: Sequence[Sequence[_Step]],
 def _side_by_side(held: Sequence[_Constant], axis: int) -> _Constant | None:
     """Return constants of several products as one of all their outputs; None of levels that no zero point holds."""
     levels = [each for each in held if isinstance(each, ConstantLevels)]
-    if not levels:
-        return np.concatenate([_array(each) for each in held], axis)
+    if len(levels) < len(held):
+        return np.concatenate([each.real if isinstance(each, ConstantLevels) else each for each in held], axis)
     difference = np.concatenate([each.difference for each in levels], axis)
     scale = np.concatenate([np.broadcast_to(each.scale, each.levels.shape) for each in levels], axis)
     for kind, zero in _zero_points(levels, difference):

@@ -21,6 +21,9 @@ from tilewright.compiler.normal.values import (
 __all__ = ["CONSTANTS"]
 
 _INT8 = np.iinfo(np.int8)
+_OF_NUMBERS = frozenset({*WEIGHTS, "BatchNormalization", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
+                         "PRelu", "Pow", "Where"})
+"""Operators that are something else by the numbers that they read."""
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
@@ -77,7 +80,7 @@ def _reaches_levels(node: ir.Node) -> bool:
         seen += 1
         for reader in (use.node for output in todo.pop().outputs for use in output.uses()):
             if is_quantise(reader) or is_dequantise(reader) or is_of_levels(reader) or (
-                    not reader.domain and reader.op_type in WEIGHTS):
+                    not reader.domain and reader.op_type in _OF_NUMBERS):
                 return True
             if folds(reader):
                 todo.append(reader)

@@ -35,6 +35,12 @@ def _apply(edit: Edit) -> int:
 
 
 def _dropped(edit: Edit, node: ir.Node) -> bool:
+    if node.op_type == "Concat" and (full := [each for each in node.inputs if not _is_empty(each)]) \
+            and len(full) < len(node.inputs):
+        new = edit.insert(node, "Concat", full, {"axis": attribute(node, "axis", 1)})
+        new.type, new.shape = node.outputs[0].type, node.outputs[0].shape
+        edit.replace(node, new)
+        return True
     joined = _joined(node)
     x = _unchanged(node)
     if x is None or is_constant(x) or any(edit.is_output(each) for each in node.outputs) \
@@ -78,6 +84,8 @@ def _unchanged(node: ir.Node) -> ir.Value | None:
         return x if known else None
     if name == "Cast":
         return _of_type(x, attribute(node, "to"))
+    if name == "BatchNormalization":
+        return x if _keeps_channels(node) else None
     if name in _UNDONE:
         return _undone(x, node) or (x if name in _VIEWS and _of_one_shape(x, node.outputs[0]) else None)
     if name in _SELECTIONS:
@@ -90,6 +98,26 @@ def _unchanged(node: ir.Node) -> ir.Value | None:
     if name in _NEUTRAL and len(node.inputs) == 2:
         return _neutral(node, name)
     return None
+
+
+def _is_empty(x: ir.Value | None) -> bool:
+    """Tell whether a value is a constant without an element."""
+    held = constant(x)
+    return held is not None and held.size == 0
+
+
+def _keeps_channels(node: ir.Node) -> bool:
+    """Tell whether a BatchNormalization takes away nothing, divides by 1, multiplies by 1 and adds nothing."""
+    held = [constant(each) for each in node.inputs[1:]]
+    if len(held) != len(_NO_CHANGE) or attribute(node, "training_mode", 0) or any(each is None for each in held):
+        return False
+    epsilon = np.float32(attribute(node, "epsilon", 1e-5))
+    return all(each is not None and bool((each + (epsilon if place == len(_NO_CHANGE) - 1 else 0) == kept).all())
+               for place, (each, kept) in enumerate(zip(held, _NO_CHANGE, strict=True)))
+
+
+_NO_CHANGE = (1, 0, 0, 1)
+"""Scale, offset, mean and variance of a BatchNormalization that changes nothing."""
 
 
 def _of_type(x: ir.Value, kind: int) -> ir.Value | None:
@@ -205,6 +233,7 @@ def _neutral(node: ir.Node, name: str) -> ir.Value | None:
 
 
 IDLE = Rule("idle", "Identity, Dropout, a Cast to the same type, x · 1, x + 0, x¹, −−x, a Transpose that keeps all "
-            "axes, a Reshape to the same shape, a Slice, Gather or Where of all elements, a Pad by nothing, a Concat, "
+            "axes, a Reshape to the same shape, a Slice, Gather or Where of all elements, a Pad by nothing, a "
+            "BatchNormalization by 0 and 1, a Concat, "
             "Sum, Mean, Max or Min of one tensor, a Concat of all parts of a Split, and a Cast there and back are not "
             "there; of two Transposes or views in a row there is one", "each hands on its input as it is", _apply)

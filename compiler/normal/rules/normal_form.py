@@ -17,6 +17,7 @@ from tilewright.compiler.normal.arithmetic.behind_products import FACTORS, OFFSE
 from tilewright.compiler.normal.arithmetic.channel_scales import CHANNELS
 from tilewright.compiler.normal.arithmetic.halved_sums import HALVES
 from tilewright.compiler.normal.arithmetic.own_padding import PADDING
+from tilewright.compiler.normal.arithmetic.signs import SIGNS
 from tilewright.compiler.normal.arithmetic.single_bounds import BOUNDS
 from tilewright.compiler.normal.arithmetic.spelled_out import SPELLED_OUT
 from tilewright.compiler.normal.edit import Edit
@@ -57,10 +58,10 @@ __all__ = ["FORMS", "RULES", "SHAPED_RULES", "NormalForm", "normalise", "without
 FORMS: tuple[Rule, ...] = (FUSED, ATTENTION, EINSUM, TURNED_PRODUCTS, STACKED)
 """Rules of float models too, before those are quantised."""
 
-RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, *FORMS, IMAGES, EXPAND, SPELLED_OUT, BOUNDS, IDLE, PLAIN, CONSTANTS,
-                           WEIGHT_LEVELS, BLOCKS, GAINS, MASKS, PARTS, VOLUMES, FAR_TAPS, CHANNELS, OFFSETS, FACTORS,
-                           HALVES, BIASES, JOINED, PADDING, SHUFFLES, TURNS, FUNCTIONS, STORAGE, NARROW, MIRRORED,
-                           PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
+RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, *FORMS, IMAGES, EXPAND, SPELLED_OUT, BOUNDS, IDLE, SIGNS, PLAIN,
+                           CONSTANTS, WEIGHT_LEVELS, BLOCKS, GAINS, MASKS, PARTS, VOLUMES, FAR_TAPS, CHANNELS,
+                           OFFSETS, FACTORS, HALVES, BIASES, JOINED, PADDING, SHUFFLES, TURNS, FUNCTIONS, STORAGE,
+                           NARROW, MIRRORED, PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
 """In this order, again and again: what makes Q and DQ plain comes before what compares them, and one Q goes before a
 move before another goes inside it."""
 

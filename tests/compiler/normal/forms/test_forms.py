@@ -93,10 +93,20 @@ _CASES = {
     "two stacked": ("stacked", _stacked(1)),
     "the sum of two": ("stacked", _model([node("Relu", ["xd"], "r"), *_PAIR_OF_R, node("Sum", ["xd", "rd"], "s")],
                                          _IMAGE)),
+    "the sum with what is negated": ("signs", _model([
+        node("Relu", ["xd"], "r"), *_PAIR_OF_R, node("Neg", ["rd"], "n"), node("Add", ["n", "xd"], "s")], _IMAGE)),
+    "the difference from what is negated": ("signs", _model([
+        node("Relu", ["xd"], "r"), *_PAIR_OF_R, node("Neg", ["rd"], "n"), node("Sub", ["xd", "n"], "s")], _IMAGE)),
+    "weights that Max bounds": ("constants", _model([
+        node("Max", ["k", "least"], "b"), node("DequantizeLinear", ["b", "ws", "z"], "bd"),
+        node("MatMul", ["xd", "bd"], "m")], _ROWS, k=_levels(16, 8), least=zero(-128))),
     "the mean with a picture": ("halves", _model([node("Mean", ["k", "xd"], "s")], _IMAGE,
                                                  k=_RNG.standard_normal(_IMAGE).astype(np.float32))),
     "the mean of two": ("halves", _model([node("Relu", ["xd"], "r"), *_PAIR_OF_R, node("Mean", ["rd", "xd"], "s")],
                                          _IMAGE)),
+    "twice the mean of two": ("halves", _model([
+        node("Relu", ["xd"], "r"), *_PAIR_OF_R, node("Mean", ["rd", "xd"], "s"), node("Mul", ["s", "k"], "t")], _IMAGE,
+        k=scalar(2))),
     "a quarter of a difference": ("halves", _model([
         node("Relu", ["xd"], "r"), *_PAIR_OF_R, node("Sub", ["rd", "xd"], "s"), node("Mul", ["k", "s"], "t")], _IMAGE,
         k=scalar(.25))),

@@ -68,6 +68,19 @@ def test_a_part_that_differs_or_is_seen_elsewhere_stays(changes):
     assert JOINED.name not in normalise(proto).counts
 
 
+def test_parts_that_state_the_same_otherwise_are_one():
+    proto = _split("Conv", (4, 4), (1, 4, 6, 6), 1, bias="input")
+    part = next(each for each in proto.graph.node if each.name == "c1")
+    part.attribute.extend([helper.make_attribute("strides", [1, 1]), helper.make_attribute("kernel_shape", [3, 3])])
+    constants = {"q": _RNG.integers(-99, 99, 4).astype(np.int32), "qs": scalar(.0004), "qz": np.zeros((), np.int32)}
+    proto.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
+    proto.graph.node.insert(0, node("DequantizeLinear", [*constants], "offset"))
+    part.input[2] = "offset"
+    made = normalise(proto)
+    assert operators(made.proto).count("Conv") == 1
+    np.testing.assert_allclose(computed(made.proto)[0], computed(proto)[0], atol=.0501)     # sums of floats
+
+
 def test_neighbours_are_joined_and_the_rest_stays():
     proto = _split("Conv", (2, 3, 4), (1, 4, 6, 6), 1, joined=["xd", "p0", "p2", "xd", "p1"])
     made = normalise(proto).proto

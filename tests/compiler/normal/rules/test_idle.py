@@ -56,6 +56,10 @@ def _split(sizes, parts, joined, axis=2):
      {"line": _sizes(-1), "back": _sizes(*_SHAPE)}),
     *(([node(op, ["a"], "b")], {}) for op in ("Max", "Mean", "Min", "Sum")),
     ([node("Pow", ["a", "one"], "b")], {"one": np.float32(1)}),
+    ([node("Cast", ["wide"], "one", to=TensorProto.FLOAT), node("Pow", ["a", "one"], "b")], {"wide": np.float64(1)}),
+    ([node("Concat", ["none", "a", "none"], "b", axis=1)], {"none": np.zeros((1, 0, 6, 6), np.float32)}),
+    ([node("BatchNormalization", ["a", "one", "none", "none", "one"], "b", epsilon=0.0)],
+     {"one": np.ones(4, np.float32), "none": np.zeros(4, np.float32)}),
     ([node("Pow", ["a", "one"], "b")], {"one": np.asarray(1, np.int64)}),
     _split((1, 3), 2, ["p0", "p1"], 1),
 ], ids=lambda given: given[0].op_type if isinstance(given, list) else "")
