@@ -229,6 +229,25 @@ def _mean(draft: Draft, name: str, axes: list[int], *, keepdims: bool) -> str:
     return draft.add("ReduceMean", [name, _ints(draft, *axes)], name, keepdims=int(keepdims))
 
 
+def offsets_apart(draft: Draft) -> int:
+    """Add what convolutions add to each channel, as floats behind them, where their sums are quantised at once."""
+    known, readers, found = shapes(draft), draft.readers(), []
+    for node in draft.graph.node:
+        constants = _constants_of(draft, node) if node.op_type == "Conv" and len(node.input) == 3 else None
+        behind = {reader.op_type for reader, _ in readers.get(node.output[0], ())}
+        if constants is not None and len(constants) == 2 and node.input[0] in known and all(
+                array.ndim < 2 for array in constants[1][1].values()) and behind == {"QuantizeLinear"}:
+            found.append((node, constants[1]))
+    chosen = draft.some(found)
+    for node, (dq, arrays) in chosen:
+        floats = arrays[dq.input[0]].astype(np.float32) * arrays[dq.input[1]].astype(np.float32)
+        name = draft.constant(floats.reshape(1, -1, *[1] * (len(known[node.input[0]][0]) - 2)), "offset")
+        result, node.output[0] = node.output[0], draft.fresh(node.output[0])
+        node.input[:] = node.input[:2]
+        draft.add("Add", [node.output[0], name], result, output=result)
+    return len(chosen)
+
+
 def windows_otherwise(draft: Draft) -> int:
     """Leave out or state what windows are without it, and say SAME or VALID for their pads."""
     known = shapes(draft)
@@ -258,5 +277,6 @@ def windows_otherwise(draft: Draft) -> int:
 OF_PRODUCTS: dict[str, Callable[[Draft], int]] = {
     "dense as convolution": dense_as_convolution, "dense otherwise": dense_otherwise,
     "lines as images": lines_as_images, "pixels as rows": pixels_as_rows, "groups apart": groups_apart,
-    "averages otherwise": averages_otherwise, "windows otherwise": windows_otherwise, "padding apart": padding_apart}
+    "averages otherwise": averages_otherwise, "offsets apart": offsets_apart,
+     "windows otherwise": windows_otherwise, "padding apart": padding_apart}
 """By name: what each writes so that other kernels may sum it up."""

@@ -137,6 +137,33 @@ def _swapped(draft: Draft, node: onnx.NodeProto, known: _Shapes) -> str:
     return draft.add(node.op_type, list(node.input)[::-1], node.output[0])
 
 
+def _sum(draft: Draft, node: onnx.NodeProto, known: _Shapes) -> str:
+    """Sum up by Sum, take away what is negated, or double what is halved."""
+    way = draft.rng.randrange(3)
+    if node.op_type == "Sub":
+        return draft.add("Add", [node.input[0], draft.add("Neg", [node.input[1]], node.input[1])], node.output[0])
+    if way == 0:
+        return draft.add("Sum", node.input, node.output[0])
+    if way == 1:
+        return draft.add("Sub", [node.input[0], draft.add("Neg", [node.input[1]], node.input[1])], node.output[0])
+    two = draft.constant(np.asarray(2, np.float32), "two")
+    return draft.add("Mul", [draft.add("Mean", node.input, node.output[0]), two], node.output[0])
+
+
+def _padded(draft: Draft, node: onnx.NodeProto, known: _Shapes) -> str:
+    """Pad by the least number what takes the largest of windows."""
+    pads, shape = attribute(node, "pads", []), known[node.input[0]][0]
+    if not any(pads) or attribute(node, "ceil_mode", 0) or known[node.input[0]][1] != TensorProto.FLOAT or len(
+            node.output) > 1:
+        return ""
+    half = len(pads) // 2
+    least = draft.constant(np.asarray(np.finfo(np.float32).min, np.float32), "least")
+    x = draft.add("Pad", [node.input[0], _ints(draft, 0, 0, *pads[:half], 0, 0, *pads[half:]), least], node.input[0])
+    result = draft.add("MaxPool", [x], node.output[0])
+    draft.graph.node[-1].attribute.extend(each for each in node.attribute if each.name != "pads")
+    return result if len(shape) == half + 2 else ""
+
+
 def _channels_last(draft: Draft, node: onnx.NodeProto, known: _Shapes) -> str:
     """Compute a function or a sum of equal shapes with the channels last."""
     of_two = node.op_type in ("Add", "Mul")
@@ -177,6 +204,8 @@ SPELLINGS: dict[str, Callable[[Draft], int]] = {
     "axes otherwise": _respelled(dict.fromkeys(("Concat", "Flatten", "Gather", "Softmax"), _from_the_end)),
     "split by slices": _respelled({"Split": _split}),
     "joined by twos": _respelled({"Concat": _concat}),
+    "sums otherwise": _respelled({"Add": _sum, "Sub": _sum}),
+    "padded maxima": _respelled({"MaxPool": _padded}),
     "operands swapped": _respelled(dict.fromkeys(("Add", "Mul"), _swapped)),
     "channels last": _respelled(dict.fromkeys(
         ("Relu", "Add", "Mul", "Sigmoid", "HardSwish", "LeakyRelu", "Clip", "Tanh"), _channels_last)),

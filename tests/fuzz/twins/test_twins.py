@@ -23,7 +23,8 @@ _PLACES = {"own pairs": "mlperf-resnet8", "constants copied": "mlperf-kws", "com
            "padding apart": "qdq-base-many-stores.onnx", "lines as images": "lines qdq/5",
            "pixels as rows": "mixed qdq-base-3000036.onnx", "groups apart": "mixed qdq-base-3000036.onnx",
            "averages otherwise": "mixed qdq-base-3000036.onnx", "split by slices": "qdq-base-many-stores.onnx",
-           "along an axis": "mlperf-kws"}
+           "along an axis": "mlperf-kws", "sums otherwise": "qdq-base-level-before-table.onnx",
+           "padded maxima": "mixed qdq-base-pieces-of-pixels.onnx"}
 
 
 @pytest.mark.parametrize("name", REWRITINGS)
