@@ -9,6 +9,8 @@ BIN := .venv/bin
 
 # Matrix products of layers are small: a second BLAS thread costs more than it brings, 20 times on a busy machine.
 export OPENBLAS_NUM_THREADS ?= 1
+# Compiled modules are kept, whatever the environment says: a command that tests start takes three quarters of the time.
+export PYTHONDONTWRITEBYTECODE :=
 INSTALLED := .venv/.installed
 # Folders of tests that build no simulator, and the tests of the gateware's units that find most in a second.
 QUICK := structure isa compiler/onnx compiler/graph compiler/passes compiler/plan compiler/c \
