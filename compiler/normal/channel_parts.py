@@ -13,9 +13,9 @@ _CHANNELS = 1
 
 
 def cut_in_order(parts: Sequence[ir.Value | None], size: int) -> ir.Value | None:
-    """Return the tensor that ``parts``, of ``size`` channels each, are when they stand side by side, or None.
+    """Return the tensor of which ``parts``, of ``size`` channels each, are all channels in order, or None.
 
-    Between the cut and a part may be a Q and a DQ that change nothing.
+    A Q and a DQ that change nothing may stand between the cut and a part.
     """
     found = [_cut(value, size) for value in parts]
     first = found[0] if found else None
@@ -26,7 +26,7 @@ def cut_in_order(parts: Sequence[ir.Value | None], size: int) -> ir.Value | None
 
 
 def _cut(value: ir.Value | None, size: int) -> tuple[ir.Value, int, int] | None:
-    """Return the tensor that a value is cut out of, the channel at which it begins, and how many there are."""
+    """Return the tensor that a value is cut out of, the value's first channel in it, and the tensor's channels."""
     node, pair = None if value is None else value.producer(), None
     if is_dequantise(node):
         q = None if node.inputs[0] is None else node.inputs[0].producer()
@@ -45,7 +45,7 @@ def _cut(value: ir.Value | None, size: int) -> tuple[ir.Value, int, int] | None:
 
 
 def _sliced(node: ir.Node, source: ir.Value) -> tuple[int, int] | None:
-    """Return where a Slice along the channels begins, and of how many; None of another one."""
+    """Return the first channel of a Slice along the channels, and the channels of ``source``; None of another Slice."""
     given = [constant(each) for each in node.inputs[1:]]
     if len(given) < 3 or any(each is None or each.size != 1 for each in given) or source.shape is None:
         return None
@@ -57,7 +57,7 @@ def _sliced(node: ir.Node, source: ir.Value) -> tuple[int, int] | None:
 
 
 def _split(node: ir.Node, value: ir.Value, size: int) -> tuple[int, int] | None:
-    """Return where one part of a Split along the channels begins, and of how many; None of another node."""
+    """Return the first channel of ``value``, cut by a Split, and the channels of the whole; None of another node."""
     shape = node.inputs[0].shape if node.inputs[0] is not None else None
     axis = attribute(node, "axis", 0)
     if node.op_type != "Split" or (axis if axis >= 0 or shape is None else axis + len(shape)) != _CHANNELS:

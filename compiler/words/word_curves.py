@@ -1,8 +1,9 @@
-"""Any function of one tensor of words as a curve behind a layer: parabolas over 128 pieces of what the layer leaves.
+"""Any function of one tensor of 16-bit words as a curve behind a layer: a parabola on each of 128 pieces of the words.
 
-A corner of a function, as HardSwish has two, is no parabola. So the layer leaves words of a line, ``t = a x + b``, that
-puts corners at ends of pieces, and gives the words beyond which the function stays what it is to nobody. All 65,536
-words are tried: a function has a curve if no result is more than `MOST_OFF` levels beside what the operators give.
+A parabola cannot follow a corner; HardSwish has two. So the layer first maps its words by a line, ``t = a x + b``,
+which puts corners at ends of pieces. The line spends no piece on words at either end of the range for which the
+function is constant. `curve_of` computes all 65,536 words: a function has a curve if no result differs by more than
+`MOST_OFF` levels from that of the operators.
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ from tilewright.isa.words.word_planes import LOWER_OFFSET
 __all__ = ["MOST_OFF", "Curve", "bent", "curve_of"]
 
 MOST_OFF = 2
-"""Levels by which a result may be beside that of the operators."""
+"""Levels by which a result may differ from that of the operators."""
 
 _WORDS = 1 << 16
 _LEAST = -(_WORDS >> 1)
@@ -34,10 +35,10 @@ _FINEST = 16.0
 """Words that a piece stands for, at least."""
 
 _REACH = 64
-"""Words on either side of a corner by which it is told."""
+"""Words on either side of a place that tell whether the function has a corner there."""
 
 _CORNER = 2.0
-"""Levels of a corner by which lines leave each other within `_REACH`, at least."""
+"""Levels, at least, between the word `_REACH` behind a corner and the straight line through those before it."""
 
 _NEAREST = 4 * _REACH
 
@@ -66,7 +67,7 @@ def curve_of(values: np.ndarray) -> Curve | None:
 
 
 def bent(layer: Layer, curve: Curve) -> Layer:
-    """Return a layer that leaves its input, words, as one that leaves what they become."""
+    """Return ``layer``, which passes words on, with ``curve`` behind it, so that it gives their results."""
     channels = len(layer.bias)
     return replace(
         layer, bias=np.full(channels, LOWER_OFFSET - curve.start, np.int32), table=curve.table, exact=False,
@@ -76,7 +77,7 @@ def bent(layer: Layer, curve: Curve) -> Layer:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """Pieces of ``length`` words, real, one of which ends at word ``start`` behind ``before`` others."""
+    """Pieces of ``length`` words, a real number; one begins at word ``start``, and ``before`` pieces lie below it."""
 
     start: float
     length: float
@@ -84,7 +85,7 @@ class _Line:
 
 
 def _lines(known: np.ndarray, first: int, last: int) -> Iterator[_Line]:
-    """Yield lines that give all pieces to words ``first`` to ``last``, as places in ``known``, with corners at ends."""
+    """Yield lines that spread the pieces over places ``first`` to ``last`` of ``known``, with corners at ends."""
     least = max((last - first) / PIECES, _FINEST)
     yield _Line(first, _whole(least), 0)
     corners = _corners(known, first, last)
@@ -102,7 +103,7 @@ def _lines(known: np.ndarray, first: int, last: int) -> Iterator[_Line]:
 
 
 def _whole(length: float) -> float:
-    """Return the least length of pieces, at least this, by which a word moves on by a whole number; this if none."""
+    """Return the least length of pieces, from ``length`` on, whose line has a whole factor; ``length`` if none has."""
     return PIECE / int(PIECE / length) if length <= PIECE else length
 
 
@@ -110,7 +111,7 @@ def _corners(known: np.ndarray, first: int, last: int) -> list[int]:
     """Return the places of the two sharpest corners, ascending."""
     wide = np.pad(known, _REACH, mode="reflect", reflect_type="odd")
     turn = np.abs(wide[2 * _REACH:] - 2 * known + wide[:-2 * _REACH])
-    turn -= np.minimum(np.roll(turn, 2 * _REACH), np.roll(turn, -2 * _REACH))   # What all words turn is no corner.
+    turn -= np.minimum(np.roll(turn, 2 * _REACH), np.roll(turn, -2 * _REACH))   # What bends all along is no corner.
     found: list[int] = []
     for _ in range(2):
         place = int(turn[first:last + 1].argmax()) + first
@@ -140,14 +141,14 @@ def _fitted(values: np.ndarray, known: np.ndarray, line: _Line) -> Curve | None:
 
 
 def _extended(known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return places and results, which go on as they do at both ends."""
+    """Return places and results, extended at both ends by straight lines."""
     rises = (known[0] - known[_REACH]) / _REACH, (known[-1] - known[-1 - _REACH]) / _REACH
     places = np.concatenate(([-_WORDS], np.arange(_WORDS), [2 * _WORDS - 1]))
     return places, np.concatenate(([known[0] + _WORDS * rises[0]], known, [known[-1] + _WORDS * rises[1]]))
 
 
 def _projection(along: np.ndarray) -> np.ndarray:
-    """Return the matrix that makes value, slope and curvature of values at ``along``, nearly with the least maximum."""
+    """Return the matrix from values at ``along`` to value, slope and curvature, of nearly the least maximum error."""
     inside = along / (along.size / 2 + 1)
     weights = 1 / np.sqrt(1 - inside**2)
     basis = np.stack([np.ones(along.size), along, along**2], 1).astype(np.float64)

@@ -1,4 +1,4 @@
-"""A line or a curve of words whose input one layer makes for it alone, as the end of that layer.
+"""A line or a curve of words is merged into the layer that makes its input, if nothing else reads that input.
 
 ``t = clip((x - 128 + b) s + z)`` of ``x = clip(sum S + Z)`` becomes one scale, one zero point and one pair of bounds,
 so x is not rounded between. What is left of the zero point goes into the biases, in whole sums.
@@ -23,7 +23,7 @@ _SUMS = 2.0**31
 
 
 def joined(graph: WordGraph, makers: Sequence[WordGroup], reader: WordGroup) -> WordGroup | None:
-    """Return ``reader`` with layers of those of ``makers`` whose results it alone scales; None if there are none."""
+    """Return ``reader`` merged with those of ``makers`` whose result nothing else reads; None if there are none."""
     found = reader
     for maker in makers:
         found = _joined(graph, maker, found) or found
@@ -31,7 +31,7 @@ def joined(graph: WordGraph, makers: Sequence[WordGroup], reader: WordGroup) -> 
 
 
 def _joined(graph: WordGraph, maker: WordGroup, reader: WordGroup) -> WordGroup | None:
-    """Return both as one group, or None if they cannot be."""
+    """Return both groups as one; None if they cannot be merged."""
     name = maker.target
     if name not in reader.sources or graph.tensors[name].dtype not in WORDS or _read_elsewhere(graph, name, reader):
         return None
@@ -82,12 +82,12 @@ def _read_elsewhere(graph: WordGraph, name: str, reader: WordGroup) -> bool:
 
 
 def _placed(part: WordPart, whole: str, target: WordPart | None) -> WordPart:
-    """Return a part of what is itself part ``target`` of another tensor, or is it."""
+    """Return ``part`` as a part of tensor ``whole``, in which its parent is part ``target``, or all of it if None."""
     return replace(part, parent=whole, channel=part.channel + (0 if target is None else target.channel))
 
 
 def _moved(layer: Layer | CoreLayer, line: Layer) -> Layer | None:
-    """Return a layer that leaves what ``line`` makes of its results; None if its numbers do not allow that."""
+    """Return ``layer`` with ``line`` applied to its results; None if its numbers do not allow that."""
     if not isinstance(layer, Layer) or layer.table is not None or layer.factor is not None or layer.whole:
         return None
     own, next_ = layer.requantisation, line.requantisation
@@ -114,7 +114,7 @@ def _moved(layer: Layer | CoreLayer, line: Layer) -> Layer | None:
 
 
 def _most(layer: Layer) -> np.ndarray:
-    """Return what a layer's sums are at most without their biases, by channel."""
+    """Return the greatest magnitude of a layer's sums without biases, by channel."""
     if layer.words.addend is not None:
         return np.full(len(layer.bias), 65_536.0 * (1 + np.abs(layer.words.addend.weights).sum()))
     if layer.weights is None:

@@ -7,11 +7,11 @@ from tilewright.isa.command_port import BY_REGISTER, PortName
 __all__ = ["STOP_OUTSTANDING", "port_stop_exposed", "port_stop_values", "stop_exposed", "stop_values"]
 
 STOP_OUTSTANDING = 4
-"""Bursts in each direction; of the coprocessor 16, whose sums of lengths take the solver minutes."""
+"""Open bursts in each direction in the model. The coprocessor has 16, whose sums of lengths take the solver minutes."""
 
 
 def stop_values() -> Mapping[str, object]:
-    """Return the values of stop.sv.j2; ``words`` is the most that bursts which have begun may lack."""
+    """Return the values of stop.sv.j2; ``words`` is the most words that open bursts may still owe."""
     from tilewright.rtl.bus.axi import MAX_BURST, WRITES_AHEAD
 
     places = STOP_OUTSTANDING.bit_length() - 1

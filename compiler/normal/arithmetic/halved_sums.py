@@ -17,7 +17,7 @@ def _apply(edit: Edit) -> int:
 
 
 def _scaled(edit: Edit, quantise: ir.Node) -> bool:
-    """Let a Q read the sum that powers of two multiply, with another scale; tell whether there is one."""
+    """Let a Q read a sum without its factors, powers of two, which its scale takes; tell whether there is one."""
     value, factor = quantise.inputs[0], np.float64(1)
     while value is not None and not edit.is_output(value) and len(readers(value)) == 1 \
             and (found := _power_of_two(value.producer())) is not None:

@@ -81,7 +81,7 @@ def _bounds(node: ir.Node) -> Bounds | None:
 
 
 def _largest(node: ir.Node) -> Bounds | None:
-    """Return the bound that a Max or Min with one number is."""
+    """Return the bound of a Max or Min of a tensor and a number; None of another."""
     if len(node.inputs) != 2:
         return None
     for x, other in (node.inputs, node.inputs[::-1]):
@@ -92,7 +92,7 @@ def _largest(node: ir.Node) -> Bounds | None:
 
 
 def _chosen(node: ir.Node) -> Bounds | None:
-    """Return the bound that a Where is which takes a tensor or a number, whichever is greater, or is less."""
+    """Return the bound of a Where that takes the greater, or the less, of a tensor and a number; None of another."""
     mask = None if node.inputs[0] is None else node.inputs[0].producer()
     if mask is None or mask.domain or mask.op_type not in _GREATER | _LESS:
         return None
@@ -107,7 +107,7 @@ def _chosen(node: ir.Node) -> Bounds | None:
 
 
 def _number(x: ir.Value | None, other: ir.Value | None) -> np.float32 | None:
-    """Return the one finite number that a constant is, beside a tensor whose shape it does not change."""
+    """Return the number of a constant of one finite float that does not change the shape of ``x``; None of another."""
     bound = constant(other)
     if x is None or bound is None or is_constant(x) or bound.size != 1 or bound.dtype != np.float32 \
             or not np.isfinite(bound).all() or (bound.ndim and (x.shape is None or len(x.shape) < bound.ndim)):
