@@ -1,6 +1,6 @@
 """Operators in which ONNX Runtime's optimiser has joined several are those again.
 
-Source: ContribOperators.md of ONNX Runtime: FusedConv, FusedGemm, FusedMatMul, BiasGelu, FastGelu,
+Source: ContribOperators.md of ONNX Runtime: FusedConv, FusedGemm, FusedMatMul, BiasGelu, FastGelu, DynamicQuantizeLSTM,
 SkipLayerNormalization, DynamicQuantizeMatMul and MatMulIntegerToFloat.
 """
 
@@ -14,9 +14,9 @@ from tilewright.compiler.normal.forms.gains import scaled_constant
 from tilewright.compiler.normal.forms.inserted_moves import transposed
 from tilewright.compiler.normal.forms.ranks import rank_of
 from tilewright.compiler.normal.rule import Rule
-from tilewright.compiler.normal.values import attribute
+from tilewright.compiler.normal.values import attribute, constant
 
-__all__ = ["FUSED"]
+__all__ = ["FUSED", "RECURRENT"]
 
 _DOMAIN = "com.microsoft"
 _OF_ACTIVATION = ("activation", "activation_params", "activation_alpha", "activation_beta", "activation_gamma")
@@ -161,6 +161,51 @@ _FORMS: dict[str, Callable[[Edit, ir.Node], ir.Value | None]] = {
     "FusedConv": _product, "FusedGemm": _product, "FusedMatMul": _matrices, "BiasGelu": _bias_gelu,
     "FastGelu": _fast_gelu, "SkipLayerNormalization": _skip_normalisation, "DynamicQuantizeMatMul": _dynamic_product,
     "MatMulIntegerToFloat": _integer_product}
+
+
+def _recurrences(edit: Edit) -> int:
+    return sum(_in_float(edit, node) for node in edit.nodes()
+               if node.domain == _DOMAIN and node.op_type == _DYNAMIC_LSTM)
+
+
+def _in_float(edit: Edit, node: ir.Node) -> bool:
+    """Replace a DynamicQuantizeLSTM by an LSTM of the floats that its levels stand for; tell whether they are known."""
+    given = [*node.inputs, *[None] * (_RECURRENT_INPUTS - len(node.inputs))]
+    weights = [_recurrent_weights(*given[place:place + 1], *given[at:at + 2]) for place, at in _LEVELS_AND_SCALES]
+    if any(each is None for each in weights):
+        return False
+    names = [f"{node.name or node.outputs[0].name}:{each}" for each in ("weights", "recurrence")]
+    floats = [edit.constant(each, name) for each, name in zip(weights, names, strict=True) if each is not None]
+    new = edit.insert_several(node, "LSTM", [given[0], *floats, *given[3:8]], len(node.outputs),
+                              {key: each.value for key, each in node.attributes.items()})
+    for old, value in zip(node.outputs, new, strict=True):
+        value.type, value.shape = old.type, old.shape
+        edit.redirect(old, value)
+        edit.hand_on(old, value)
+    edit.drop(node)
+    edit.note("what a DynamicQuantizeLSTM quantises at each step is left in float, or quantised by samples: these are "
+              "the results of the LSTM with its weights, not those of the file")
+    return True
+
+
+def _recurrent_weights(levels: ir.Value | None, scale: ir.Value | None, zero: ir.Value | None) -> np.ndarray | None:
+    """Return weights as an LSTM has them, (directions, gates, inputs), of levels the other way round."""
+    held = [None if each is None else constant(each) for each in (levels, scale, zero)]
+    if held[0] is None or held[1] is None or (zero is not None and held[2] is None):
+        return None
+    of_directions = (held[0].shape[0], 1, -1)
+    zeros = np.zeros((1, 1, 1), np.int32) if held[2] is None else held[2].astype(np.int32).reshape(of_directions)
+    real = (held[0].astype(np.int32) - zeros).astype(np.float32) * held[1].astype(np.float32).reshape(of_directions)
+    return np.ascontiguousarray(real.transpose(0, 2, 1))
+
+
+_DYNAMIC_LSTM = "DynamicQuantizeLSTM"
+_RECURRENT_INPUTS = 12
+_LEVELS_AND_SCALES = ((1, 8), (2, 10))
+"""Which inputs of such an LSTM are levels, and where their scale and zero point are."""
+
+RECURRENT = Rule("recurrent", "A DynamicQuantizeLSTM is an LSTM of the floats that its weights' levels stand for",
+                 "NOT exact: what it reads at each step is not quantised; a note says so", _recurrences, exact=False)
 
 FUSED = Rule("fused", "FusedConv, FusedGemm, FusedMatMul, BiasGelu, FastGelu, SkipLayerNormalization, "
              "DynamicQuantizeMatMul and MatMulIntegerToFloat are the operators that they join",

@@ -26,7 +26,7 @@ from tilewright.compiler.normal.forms.constant_parts import MASKS, PARTS
 from tilewright.compiler.normal.forms.einsum import EINSUM
 from tilewright.compiler.normal.forms.far_taps import FAR_TAPS
 from tilewright.compiler.normal.forms.flat_volumes import VOLUMES
-from tilewright.compiler.normal.forms.fused import FUSED
+from tilewright.compiler.normal.forms.fused import FUSED, RECURRENT
 from tilewright.compiler.normal.forms.gains import GAINS
 from tilewright.compiler.normal.forms.joined_products import JOINED
 from tilewright.compiler.normal.forms.mirrored import MIRRORED
@@ -55,7 +55,7 @@ from tilewright.compiler.normal.values import is_of_levels
 
 __all__ = ["FORMS", "RULES", "SHAPED_RULES", "NormalForm", "normalise", "without_integer_operators"]
 
-FORMS: tuple[Rule, ...] = (FUSED, ATTENTION, EINSUM, TURNED_PRODUCTS, STACKED)
+FORMS: tuple[Rule, ...] = (FUSED, RECURRENT, ATTENTION, EINSUM, TURNED_PRODUCTS, STACKED)
 """Rules of float models too, before those are quantised."""
 
 RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, *FORMS, IMAGES, EXPAND, SPELLED_OUT, BOUNDS, IDLE, SIGNS, PLAIN,
@@ -72,8 +72,9 @@ _UNPACKED = (ir.DataType.FLOAT, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType
 _SMALL = 2**12
 
 _MOST_ROUNDS = 64
-_OTHER_FORMS = ("Attention", "BiasGelu", "DynamicQuantizeMatMul", "Einsum", "FastGelu", "FusedConv", "FusedGemm",
-                "FusedMatMul", "MatMulIntegerToFloat", "Mean", "ReduceSum", "SkipLayerNormalization", "Sum")
+_OTHER_FORMS = ("Attention", "BiasGelu", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "Einsum", "FastGelu",
+                "FusedConv", "FusedGemm", "FusedMatMul", "MatMulIntegerToFloat", "Mean", "ReduceSum",
+                "SkipLayerNormalization", "Sum")
 _QUANTISED = ("QuantizeLinear", "DequantizeLinear", "Round")
 
 

@@ -2,10 +2,12 @@
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.support.exactness import assert_layers
+from tilewright.compiler.normal.rules.normal_form import normalise
 
 _RNG = np.random.default_rng(8)
 _MS, _FLOAT = "com.microsoft", TensorProto.FLOAT
@@ -39,6 +41,38 @@ def test_products_are_those_of_their_integers(biased, tmp_path):
     path = _saved(tmp_path / "net.onnx", nodes, {**_weights("v", 16, 24), **_weights("w", 24, 8)})
     network = assert_layers(path, rtol=1e-5)
     assert sum(getattr(layer, "whole", False) for layer in network.layers) == 2
+
+
+@pytest.mark.parametrize(("directions", "per_channel"), [(1, False), (2, True)])
+def test_a_recurrence_quantised_at_run_time_is_an_lstm_of_its_weights(directions, per_channel):
+    hidden, steps = 6, 5
+    constants = {}
+    for name, inputs in (("w", 16), ("r", hidden)):
+        size = (directions, 4 * hidden) if per_channel else (directions,)
+        constants |= {name: _RNG.integers(-127, 128, (directions, inputs, 4 * hidden)).astype(np.int8),
+                      f"{name}_scale": _RNG.uniform(.001, .003, size).astype(np.float32),
+                      f"{name}_zero": np.zeros(size, np.int8)}
+    constants["b"] = _RNG.normal(size=(directions, 8 * hidden)).astype(np.float32)
+    node = helper.make_node(
+        "DynamicQuantizeLSTM", ["x", "w", "r", "b", "", "", "", "", "w_scale", "w_zero", "r_scale", "r_zero"],
+        ["y", "", "c"], "lstm", domain=_MS, hidden_size=hidden,
+        direction="bidirectional" if directions == 2 else "forward")
+    graph = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("x", _FLOAT, (steps, 1, 16))],
+        [helper.make_tensor_value_info(name, _FLOAT, None) for name in "yc"],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(_MS, 1)],
+                              ir_version=8)
+    form = normalise(proto)
+    assert [each.op_type for each in form.proto.graph.node] == ["LSTM"]
+    assert "not those of the file" in " ".join(form.notes)
+    feed = {"x": _RNG.normal(size=(steps, 1, 16)).astype(np.float32)}
+    before, after = (onnxruntime.InferenceSession(each.SerializeToString(), providers=["CPUExecutionProvider"])
+                     .run(["y", "c"], feed) for each in (proto, form.proto))
+    for expected, found in zip(before, after, strict=True):
+        assert expected.shape == found.shape
+        np.testing.assert_allclose(found, expected, atol=.03)   # it quantises what it reads to 8 bits
+        assert np.abs(expected).max() > .3
 
 
 @pytest.mark.parametrize("results", [1, 4])
