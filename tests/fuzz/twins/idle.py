@@ -64,25 +64,6 @@ def _kept(draft: Draft, name: str) -> str:
     return node.output[0]
 
 
-def _normalised(draft: Draft, name: str) -> str:
-    """Normalise by a mean of 0 and a variance of 1 of each channel."""
-    channels = (_shape(draft, name) or (1, 1))[1]
-    one, none = (draft.constant(np.full(channels, each, np.float32), "parameter") for each in (1, 0))
-    return draft.add("BatchNormalization", [name, one, none, none, one], name, epsilon=0.0)
-
-
-def _and_nothing(draft: Draft, name: str) -> str:
-    """Join it with a constant that has no element."""
-    shape = list(_shape(draft, name))
-    if not shape:
-        return name
-    axis = draft.rng.randrange(1, len(shape))
-    shape[axis] = 0
-    parts = [name, draft.constant(np.zeros(shape, np.float32), "nothing")]
-    draft.rng.shuffle(parts)
-    return draft.add("Concat", parts, name, axis=axis)
-
-
 def float_places(draft: Draft) -> list[tuple[onnx.NodeProto, int]]:
     """Return where floats are read: what DQ makes, and what operators make of that alone."""
     known, readers = draft.constants(), draft.readers()
@@ -110,20 +91,6 @@ def level_places(draft: Draft) -> list[tuple[onnx.NodeProto, int]]:
 def _with_ranks(draft: Draft) -> list[tuple[onnx.NodeProto, int]]:
     ranks = _ranks(draft)
     return [(node, index) for node, index in float_places(draft) if ranks.get(node.input[index])]
-
-
-def _shape(draft: Draft, name: str) -> tuple[int, ...]:
-    inferred = onnx.shape_inference.infer_shapes(draft.model).graph
-    for value in (*inferred.value_info, *inferred.input):
-        if value.name == name:
-            return tuple(each.dim_value for each in value.type.tensor_type.shape.dim)
-    return ()
-
-
-def _of_images(draft: Draft) -> list[tuple[onnx.NodeProto, int]]:
-    """Return where floats of known shapes, of three dimensions or more, are read."""
-    return [(node, index) for node, index in float_places(draft)
-            if len(shape := _shape(draft, node.input[index])) > 2 and all(shape)]
 
 
 def _inserted(insert: _Insert, places: Callable[[Draft], list[tuple[onnx.NodeProto, int]]]) -> Callable[[Draft], int]:
@@ -178,8 +145,6 @@ IDLE: dict[str, Callable[[Draft], int]] = {
     "cast": _inserted(_cast, float_places),
     "times one": _inserted(_mul, float_places),
     "by one": _inserted(_div, float_places),
-    "normalised": _inserted(_normalised, _of_images),
-    "and nothing": _inserted(_and_nothing, _of_images),
     "of one": _inserted(_of_one, float_places),
     "nothing more": _inserted(_nothing_more, float_places),
     "mask unread": _inserted(_kept, float_places),

@@ -130,7 +130,8 @@ def along_an_axis(draft: Draft) -> int:
         if node.op_type == "DequantizeLinear" and node.input[0] in known and known[node.input[0]].ndim > 1 and all(
                 name in known and known[name].size == 1 for name in node.input[1:] if name) and not node.domain:
             operators = {reader.op_type for reader, _ in readers.get(node.output[0], ())}
-            if operators <= {"Conv"} or (operators <= {"Gemm", "MatMul"} and known[node.input[0]].ndim == 2):
+            dense = operators and operators <= {"Gemm", "MatMul"} and known[node.input[0]].ndim == 2
+            if dense or operators == {"Conv"}:
                 places.append((node, 0 if "Conv" in operators else _columns(readers[node.output[0]])))
     chosen = draft.some(places)
     for node, axis in chosen:

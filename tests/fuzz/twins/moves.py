@@ -99,6 +99,23 @@ def _by_bytes(draft: Draft, name: str, shape: Shape, kind: int) -> str:
     return draft.add("Cast", [draft.add("Cast", [name], name, to=wide)], name, to=kind)
 
 
+def _normalised(draft: Draft, name: str, shape: Shape, kind: int) -> str:
+    """Normalise by a mean of 0 and a variance of 1 of each channel."""
+    if len(shape) < 2:
+        return name
+    one, none = (draft.constant(np.full(shape[1], each, np.float32), "parameter") for each in (1, 0))
+    return draft.add("BatchNormalization", [name, one, none, none, one], name, epsilon=0.0)
+
+
+def _and_nothing(draft: Draft, name: str, shape: Shape, kind: int) -> str:
+    """Join it with a constant that has no element."""
+    axis = draft.rng.randrange(len(shape))
+    nothing = np.zeros([0 if each == axis else size for each, size in enumerate(shape)], np.float32)
+    parts = [name, draft.constant(nothing, "nothing")]
+    draft.rng.shuffle(parts)
+    return draft.add("Concat", parts, name, axis=axis)
+
+
 def _inserted(insert: _Insert, *, floats: bool = True, levels: bool = True) -> Callable[[Draft], int]:
     def rewrite(draft: Draft) -> int:
         known = shapes(draft)
@@ -137,6 +154,8 @@ MOVES: dict[str, Callable[[Draft], int]] = {
     "cut and joined": _inserted(_cut),
     "enlarged by nothing": _inserted(_enlarged),
     "where true": _inserted(_masked),
+    "normalised by nothing": _inserted(_normalised, levels=False),
+    "joined with nothing": _inserted(_and_nothing, levels=False),
     "negated twice": _inserted(_negated, levels=False),
     "cast there and back": _inserted(_by_bytes),
 }
