@@ -5,11 +5,14 @@ another may be equal. LiteRT's default session leaves these to its built-in kern
 Source: ``ComparisonWithScaling`` in TensorFlow Lite's ``kernels/internal/reference/comparisons.h``.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tilewright.compiler.tflite.bounds import put_result
 from tilewright.compiler.tflite.graph_builder import FLOAT, INT32, INT64, GraphBuilder, LevelNumbers
 from tilewright.compiler.tflite.long_products import put_long, too_far
+from tilewright.compiler.tflite.numbers.kernel_numbers import scaled_levels
 from tilewright.compiler.tflite.numbers.litert_numbers import fixed_point
 from tilewright.compiler.tflite.stored.tensors import TfliteOperator
 from tilewright.compiler.tflite.two_operands import aligned
@@ -19,6 +22,9 @@ __all__ = ["cast", "combine", "compare", "invert", "select"]
 _AGAIN = "convert the model again"
 _COMPARISONS = {"EQUAL": "Equal", "GREATER": "Greater", "GREATER_EQUAL": "GreaterOrEqual", "LESS": "Less",
                 "LESS_EQUAL": "LessOrEqual"}
+_TRUTHS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "EQUAL": np.equal, "GREATER": np.greater, "GREATER_EQUAL": np.greater_equal, "LESS": np.less,
+    "LESS_EQUAL": np.less_equal, "NOT_EQUAL": np.not_equal}
 _PLACES = 8
 """Bits of fraction of the numbers that stand for levels."""
 _CASTS = {"bool": 9, "float32": FLOAT, "int32": INT32, "int64": INT64}
@@ -32,6 +38,9 @@ def compare(builder: GraphBuilder, operator: TfliteOperator) -> None:
     a, b, y = (builder.tensor(index) for index in (*operator.inputs, operator.outputs[0]))
     if a.dtype != b.dtype or y.dtype != "bool" or a.is_levels != b.is_levels:
         raise operator.refusal(f"it compares {a.dtype} with {b.dtype} to {y.dtype}", _AGAIN)
+    if (truths := _truths(builder, operator)) is not None:
+        builder.put(operator.outputs[0], "Identity", [truths])
+        return
     names = [_number(builder, operator, index, len(y.shape)) for index in operator.inputs]
     unequal = operator.kind == "NOT_EQUAL"
     kind = "Equal" if unequal else _COMPARISONS[operator.kind]
@@ -39,6 +48,38 @@ def compare(builder: GraphBuilder, operator: TfliteOperator) -> None:
         builder.put(operator.outputs[0], "Not", [builder.node(kind, names, like=y.name)])
     else:
         builder.put(operator.outputs[0], kind, names)
+
+
+def _truths(builder: GraphBuilder, operator: TfliteOperator) -> str | None:
+    """Return the truths of levels beside one constant level, as bounds of real numbers; None of other operands.
+
+    The levels for which a comparison is true are a run of them, or all but a run.
+    """
+    a, b = (builder.tensor(index) for index in operator.inputs)
+    y, flipped = builder.tensor(operator.outputs[0]), a.data is not None
+    x, other = (b, a) if flipped else (a, b)
+    if not x.is_levels or x.data is not None or other.data is None or other.data.size != 1 or x.shape != y.shape:
+        return None
+    ends = np.iinfo(x.dtype)
+    levels = np.arange(ends.min, ends.max + 1)
+    own = scaled_levels((levels - x.zero) << _PLACES, float(x.scale))
+    one = scaled_levels((other.data.reshape(1).astype(np.int64) - other.zero) << _PLACES, float(other.scale))
+    true = _TRUTHS[operator.kind](*((one, own) if flipped else (own, one)))
+    inverted = bool(true[0] and true[-1] and not true.all())
+    found = np.flatnonzero(true != inverted)
+    first, last = (int(found[0]), int(found[-1])) if found.size else (1, 0)
+    if found.size != max(last - first + 1, 0):
+        return None
+    real = builder.real(x.index)
+
+    def beside(kind: str, place: float) -> str:
+        bound = np.float32((levels[0] + place - x.zero) * float(x.scale))
+        return builder.node(kind, [real, builder.constant(np.array(bound, np.float32), f"{y.name}:bound")], like=y.name)
+
+    parts = [*([beside("Greater", first - 0.5)] if first > 0 else []),
+             *([beside("Less", last + 0.5)] if last < levels.size - 1 or first == 0 else [])]
+    name = parts[0] if len(parts) == 1 else builder.node("And", parts, like=y.name)
+    return builder.node("Not", [name], like=y.name) if inverted else name
 
 
 def _number(builder: GraphBuilder, operator: TfliteOperator, index: int, rank: int) -> str:

@@ -18,6 +18,7 @@ from tilewright.compiler.tflite import level_functions as tables
 from tilewright.compiler.tflite import pools, resizing
 from tilewright.compiler.tflite import two_operands as pairs
 from tilewright.compiler.tflite import weighted_sums as products
+from tilewright.compiler.tflite.early_quantisation import with_early_quantisation
 from tilewright.compiler.tflite.flat_file import read_file
 from tilewright.compiler.tflite.graph_builder import TITLES, GraphBuilder
 from tilewright.compiler.tflite.mark import EngineName
@@ -133,7 +134,7 @@ def onnx_of_tflite(content: bytes, subject: str, name: str, engine: EngineName =
     CompileError
         If the file is damaged or too large, or has what is not compiled; the message names operator and tensor.
     """
-    model = _with_known_values(read_file(content, subject))
+    model = with_early_quantisation(_with_known_values(read_file(content, subject)))
     raise_all([_refusal(operator) for operator in model.operators if operator.kind not in OPERATORS])
     builder = GraphBuilder(model, engine)
     for operator in model.operators:

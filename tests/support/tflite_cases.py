@@ -365,7 +365,22 @@ def _with_float_border(file: TfliteFile, rng: np.random.Generator) -> tuple[list
     return [given], [answer]
 
 
+def _joined_floats(file: TfliteFile, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """Return levels of two scales and a function in float, joined as floats and quantised."""
+    a, b = file.tensor((1, 6, 5, 4), 0.03, 5), file.tensor((1, 6, 5, 3), 0.05, -9)
+    floats = [file.tensor((1, 6, 5, size), dtype="float32") for size in (4, 3)]
+    bent, joined = file.tensor((1, 6, 5, 4), dtype="float32"), file.tensor((1, 6, 5, 11), dtype="float32")
+    y = file.tensor((1, 6, 5, 11), 0.041, 3)
+    for levels, real in zip((a, b), floats, strict=True):
+        file.operator("DEQUANTIZE", [levels], [real])
+    file.operator("TANH", [floats[0]], [bent])
+    file.operator("CONCATENATION", [*floats, bent], [joined], Axis=3)
+    file.operator("QUANTIZE", [joined], [y])
+    return [a, b], [y]
+
+
 CASES |= CHOICES
+_case("floats joined and quantised", _joined_floats)
 _case("uint8", _of_bytes)
 _case("float border", _with_float_border)
 

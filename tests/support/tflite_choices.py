@@ -63,11 +63,26 @@ def _branched(file: TfliteFile, rng: np.random.Generator) -> Filled:
     return [x, numbers], [y]
 
 
+def _beside(kind: str, level: int, *, flipped: bool = False):
+    """Return a comparison with one constant, whose truths choose between the tensor and another level of it."""
+    def fill(file: TfliteFile, rng: np.random.Generator) -> Filled:
+        x, y = (file.tensor(_SHAPE, 0.003, 5) for _ in range(2))
+        bound, other = (file.constant(np.array(each, np.int8), 0.003, zero=5) for each in (level, -7))
+        truths = file.tensor(_SHAPE, dtype="bool")
+        file.operator(kind, [bound, x] if flipped else [x, bound], [truths])
+        file.operator("SELECT_V2", [truths, x, other], [y])
+        return [x], [y]
+    return fill
+
+
 CHOICES = {
     "equal": _compared("EQUAL", (0.05, 0.05)), "equal near one another": _compared("EQUAL", (0.003, 0.003)),
     "not equal": _compared("NOT_EQUAL", (0.02, 0.04)), "greater": _compared("GREATER", (0.02, 0.03)),
     "less by channel": _compared("LESS", (0.02, 0.03), (_SHAPE, (4,))),
     "less or equal of rows": _compared("LESS_EQUAL", (0.02, 0.03), ((1, 12), (1, 12))),
+    "greater than a level": _beside("GREATER", 11), "level less": _beside("LESS", 40, flipped=True),
+    "equal to a level": _beside("EQUAL", -30), "unequal to a level": _beside("NOT_EQUAL", 77),
+    "less than the least": _beside("LESS", -128), "at least the least": _beside("GREATER_EQUAL", -128),
     "chosen": _chosen, "branched": _branched,
 }
 """By name."""
