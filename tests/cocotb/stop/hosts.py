@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from cocotb.triggers import FallingEdge, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
@@ -19,9 +20,7 @@ class AxiLiteHost:
 
     def __init__(self, dut) -> None:
         self.dut = dut
-        self.core = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axi_"), dut.clk, dut.rst)
-        for interface in (self.core.write_if, self.core.read_if):
-            interface.log.setLevel(logging.WARNING)
+        self.core = _master(dut)
 
     async def send(self, commands: Sequence[EncodedCommand]) -> None:
         for command in commands:
@@ -49,6 +48,15 @@ class AxiLiteHost:
         done = await self.core.read(BY_REGISTER[name].offset, 4)
         assert done.resp == AxiResp.OKAY
         return int.from_bytes(done.data, "little")
+
+
+@cache
+def _master(dut) -> AxiLiteMaster:
+    """Return the one master of a simulation: it wakes in each cycle until the end, as would one for each program."""
+    master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axi_"), dut.clk, dut.rst)
+    for interface in (master.write_if, master.read_if):
+        interface.log.setLevel(logging.WARNING)
+    return master
 
 
 class XifHost:
