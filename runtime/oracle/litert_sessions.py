@@ -113,7 +113,13 @@ class LitertSession:
         for index, values in given.items():
             engine.set_tensor(index, values)
         engine.invoke()
-        return {index: engine.get_tensor(index) for index in self._computed}
+        found: dict[int, np.ndarray] = {}
+        for index in self._computed:
+            try:
+                found[index] = engine.get_tensor(index)
+            except ValueError:
+                continue    # XNNPACK has made it part of another, and keeps no data of it
+        return found
 
     def _micro(self, given: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
         engine = self._engine.Interpreter.from_bytes(
