@@ -17,6 +17,7 @@ from tilewright.compiler.normal.arithmetic.behind_products import FACTORS, OFFSE
 from tilewright.compiler.normal.arithmetic.channel_scales import CHANNELS
 from tilewright.compiler.normal.arithmetic.halved_sums import HALVES
 from tilewright.compiler.normal.arithmetic.own_padding import PADDING
+from tilewright.compiler.normal.arithmetic.pixel_products import PIXEL_PRODUCTS
 from tilewright.compiler.normal.arithmetic.signs import SIGNS
 from tilewright.compiler.normal.arithmetic.single_bounds import BOUNDS
 from tilewright.compiler.normal.arithmetic.spelled_out import SPELLED_OUT
@@ -59,9 +60,9 @@ FORMS: tuple[Rule, ...] = (FUSED, RECURRENT, ATTENTION, EINSUM, TURNED_PRODUCTS,
 """Rules of float models too, before those are quantised."""
 
 RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, *FORMS, IMAGES, EXPAND, SPELLED_OUT, BOUNDS, IDLE, SIGNS, PLAIN,
-                           CONSTANTS, WEIGHT_LEVELS, BLOCKS, GAINS, MASKS, PARTS, VOLUMES, FAR_TAPS, CHANNELS,
-                           OFFSETS, FACTORS, HALVES, BIASES, JOINED, PADDING, SHUFFLES, TURNS, FUNCTIONS, STORAGE,
-                           NARROW, MIRRORED, PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
+                           CONSTANTS, WEIGHT_LEVELS, BLOCKS, GAINS, MASKS, PARTS, VOLUMES, FAR_TAPS,
+                           PIXEL_PRODUCTS, CHANNELS, OFFSETS, FACTORS, HALVES, BIASES, JOINED, PADDING, SHUFFLES, TURNS,
+                           FUNCTIONS, STORAGE, NARROW, MIRRORED, PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
 """In this order, again and again: what makes Q and DQ plain comes before what compares them, and one Q goes before a
 move before another goes inside it."""
 

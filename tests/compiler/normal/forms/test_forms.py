@@ -100,6 +100,9 @@ _CASES = {
     "weights that Max bounds": ("constants", _model([
         node("Max", ["k", "least"], "b"), node("DequantizeLinear", ["b", "ws", "z"], "bd"),
         node("MatMul", ["xd", "bd"], "m")], _ROWS, k=_levels(16, 8), least=zero(-128))),
+    "the channels of pixels": ("pixel products", _model([
+        _TURN, node("MatMul", ["t", "wd"], "m"), node("Add", ["bd", "m"], "a"), node("Relu", ["a"], "r"),
+        node("Transpose", ["r"], "u", perm=[0, 3, 1, 2])], _IMAGE, (4, 8), b=_BIAS)),
     "the mean with a picture": ("halves", _model([node("Mean", ["k", "xd"], "s")], _IMAGE,
                                                  k=_RNG.standard_normal(_IMAGE).astype(np.float32))),
     "the mean of two": ("halves", _model([node("Relu", ["xd"], "r"), *_PAIR_OF_R, node("Mean", ["rd", "xd"], "s")],
