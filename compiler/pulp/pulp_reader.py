@@ -22,8 +22,9 @@ __all__ = ["onnx_of_pulp"]
 _INPUTS = {TensorProto.FLOAT: "uint8", TensorProto.UINT8: "uint8", TensorProto.INT8: "int8"}
 _ON_FLOATS = ("Flatten", "Gather", "Identity", "Reshape", "Sigmoid", "Tanh")
 """ONNX's operators that may follow sums which the network hands out; each has one meaning in all versions."""
-_ON_LEVELS = (*MOVES, "AveragePool", "Conv", "Gemm", "GlobalAveragePool", "MatMul", "Pad")
-"""Operators that take no sums which are yet to be bounded."""
+_ON_LEVELS = (*MOVES, "Add", "AveragePool", "Conv", "Gemm", "GlobalAveragePool", "MatMul", "Mul", "Pad",
+              "RequantShift")
+"""Operators before which sums that were cut to whole numbers are levels."""
 _OUTPUTS = (TensorProto.FLOAT, TensorProto.UINT8, TensorProto.INT8)
 
 

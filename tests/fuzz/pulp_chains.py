@@ -116,11 +116,24 @@ class _Chain:
             self.last = self.net.add("MaxPool", self.last, kernel_shape=[2, 2], strides=[2, 2])
             self.shape = channels, height // 2, width // 2
 
+    def average(self) -> None:
+        """Add an average as NEMO writes it, which nothing bounds; its factor is rounded down, so that 8 bits hold it."""
+        channels, height, width = self.shape
+        if not self.floored or min(height, width) < 3:
+            return
+        size = self.choices.pick((2, 3))
+        pooled = self.net.add("AveragePool", self.last, kernel_shape=[size, size], strides=[size, size])
+        divisor = 1 << int(np.ceil(np.log2(32 * size * size)))
+        scaled = self.net.add("Mul", self.net.add("Mul", pooled, np.array(size * size)),
+                              np.array(divisor // (size * size)))
+        self.last = self.net.add("Floor", self.net.add("Div", scaled, np.float32(divisor)))
+        self.shape = channels, height // size, width // size
+
     def model(self) -> ModelProto:
         self.convolution()
         for _ in range(self.choices.between(1, 5)):
             self.choices.pick((self.convolution, self.convolution, self.residual, self.weighed, self.alone,
-                               self.pool))()
+                               self.pool, self.average))()
         if self.choices.chance(60):
             size = int(np.prod(self.shape))
             flat = self.net.add("Flatten", self.last, axis=1)

@@ -135,6 +135,21 @@ def test_a_divisor_that_18_bits_do_not_equal_is_fitted_and_said():
     assert np.abs(found - computed_in_whole_numbers(model, x)[last]).max() <= 1
 
 
+def test_an_average_that_nothing_bounds_is_added_to_and_multiplied():
+    """NEMO cuts it down to whole numbers, which 8 bits hold."""
+    rng, net = np.random.default_rng(14), PulpNetwork((1, 2, 8, 8))
+    x = nemo_levels(net, net.add("Conv", "x", weights(rng, 4, 2, 3, 3), pads=[1, 1, 1, 1]), 4, 1 << 24, rng)
+    halves = []
+    for _ in range(2):
+        pooled = net.add("AveragePool", x, kernel_shape=[2, 2], strides=[2, 2])
+        again = net.add("Mul", net.add("Mul", pooled, np.array(4)), np.array(32))
+        halves.append(net.add("Floor", net.add("Div", again, np.array(128.0))))
+        x = nemo_levels(net, net.add("Conv", x, weights(rng, 4, 4, 1, 1)), 4, 1 << 23, rng)
+    total = net.add("Add", net.add("Mul", halves[0], np.array(9)), halves[1])
+    last = net.add("Clip", net.add("Floor", net.add("Div", total, np.array(8.0))), min=0.0, max=255.0)
+    equal(net.model(last, (1, 4, 4, 4)), (1, 2, 8, 8), machine="base,integer_requantise=true")
+
+
 def test_convolutions_over_one_dimension_are_computed_in_whole_numbers():
     """As TCNs of DORY: a residual, an average of pairs, sums that are handed out."""
     rng, net = np.random.default_rng(12), PulpNetwork((1, 4, 40))
