@@ -29,11 +29,14 @@ class LayerWork:
         Register bits of each block that changed, as `energy.activity` predicts.
     instructions : int
         Of the host core.
+    curved_words : int
+        Words of 16 bits that followed a curve.
     """
 
     counts: Mapping[str, int]
     toggles: Mapping[str, int]
     instructions: int
+    curved_words: int = 0
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "LayerWork":
@@ -43,7 +46,8 @@ class LayerWork:
 
 def work_of(report: Report) -> tuple[LayerWork, ...]:
     """Return the work of each layer of a run whose toggles are predicted, and of its tail."""
-    layers = [LayerWork(dict(layer.counts), dict(layer.toggles), layer.instructions) for layer in report.layers]
+    layers = [LayerWork(dict(layer.counts), dict(layer.toggles), layer.instructions, layer.curved_words)
+              for layer in report.layers]
     tail = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": report.tail_cycles}
     toggles = {block: report.toggles[block] - sum(each.toggles[block] for each in layers) for block in ENERGY_BLOCKS}
     return (*layers, LayerWork(tail, toggles, 0))
@@ -59,5 +63,6 @@ def energy_of(work: Sequence[LayerWork], machine: Machine, pricing: Pricing = DE
     """
     technology = pricing.load(machine.array)
     clock = pricing.clock(technology)
-    return sum_energies(estimate(actions_of(each.counts, machine, each.instructions, each.toggles, clock), technology,
-                                 doubts(machine.array)) for each in work)
+    return sum_energies(estimate(
+        actions_of(each.counts, machine, each.instructions, each.toggles, clock, curved=each.curved_words), technology,
+        doubts(machine.array)) for each in work)

@@ -18,7 +18,7 @@ is such a macro powered for one nanosecond.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tilewright.energy.extension_logic import product_toggles
+from tilewright.energy.added_logic import product_toggles
 from tilewright.energy.registers import CORE_REGISTERS, registers_of
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, Machine
@@ -83,7 +83,7 @@ def busy_cycles(counters: Mapping[str, int]) -> dict[str, int]:
 
 
 def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions: int, toggles: Mapping[str, int],
-               clock: Clock, *, asleep: int = 0) -> dict[str, int | float]:
+               clock: Clock, *, asleep: int = 0, curved: int = 0) -> dict[str, int | float]:
     """Return how often each action happened.
 
     Parameters
@@ -98,10 +98,12 @@ def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions
         Instructions the RISC-V core retired; each is also one 32-bit read of its memory.
     toggles : Mapping[str, int]
         Register bits that changed, by block; counted or predicted. Those of the core come with its instructions, and
-        the products of an extension's stage are added, as toggles of post-processing.
+        the products of an extension's stage and of curves are added, as toggles of post-processing.
     clock : Clock
     asleep : int
         Cycles in which the RISC-V core slept.
+    curved : int
+        Words of 16 bits that followed a curve.
     """
     registers = registers_of(machine)
     time = clock.nanoseconds(counters["cycles"])
@@ -110,7 +112,7 @@ def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions
         actions[f"{block}.register_cycle"] = registers[block] * counters["cycles"] * clock.share(block)
         actions[f"{block}.register_toggle"] = toggles[block]
         actions[f"{block}.leakage_ns"] = registers[block] * time
-    actions["post_processing.register_toggle"] += product_toggles(counters, machine)
+    actions["post_processing.register_toggle"] += product_toggles(counters, machine, curved)
     actions |= _memory_accesses(counters, machine)
     actions |= {f"{component}.leakage_ns@{macro}": count * time
                 for component, macro, count in _macros(machine)}

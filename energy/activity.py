@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from tilewright.energy.actions import busy_cycles
+from tilewright.energy.added_logic import CURVE_TOGGLES
 from tilewright.energy.prices import Range
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.sim.values.operand_samples import OperandToggles
@@ -87,16 +88,18 @@ def events(counters: Mapping[str, int], algorithm: str, operands: OperandToggles
 
 
 def predict_toggles(counters: Mapping[str, int], algorithm: str, operands: OperandToggles | None,
-                    machine: Machine) -> dict[str, int]:
+                    machine: Machine, curved: int = 0) -> dict[str, int]:
     """Return the register bits of each block that change in a layer.
 
     ``algorithm`` is the instruction that computes the layer; where ``operands`` is None, they are as typical for it.
+    ``curved`` words of 16 bits follow a curve.
     """
     table = _table()
     known = events(counters, algorithm, operands or typical_operands(algorithm, machine), machine)
-    return {block: round(sum(coefficient * known[block][name]
-                             for name, coefficient in table[of_kind(block, machine.array)].items()))
-            for block in ENERGY_BLOCKS}
+    found = {block: round(sum(coefficient * known[block][name]
+                              for name, coefficient in table[of_kind(block, machine.array)].items()))
+             for block in ENERGY_BLOCKS}
+    return found | {"post_processing": found["post_processing"] + CURVE_TOGGLES * curved}
 
 
 def doubts(array: str) -> dict[str, Range]:

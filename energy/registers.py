@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from tilewright.energy.extension_logic import extension_logic
+from tilewright.energy.added_logic import extension_logic
 from tilewright.energy.register_fit import predicted_registers
 from tilewright.energy.unit_registers import (
     channel_kernel_registers,

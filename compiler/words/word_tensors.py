@@ -8,8 +8,8 @@ from tilewright.compiler.network.layers import Place, Shape, TensorInfo
 from tilewright.isa.words.word_planes import planes_of, words_of
 
 __all__ = [
-    "WORDS", "WORD_SHIFT", "WordPart", "join_planes", "lower_name", "part_tensors", "plane_tensors", "split_planes",
-    "upper_name", "zero_of",
+    "WORDS", "WORD_SHIFT", "WordPart", "is_lower", "join_planes", "lower_name", "part_tensors", "plane_tensors",
+    "split_planes", "upper_name", "zero_of",
 ]
 
 WORDS = ("int16", "uint16")
@@ -50,6 +50,11 @@ def upper_name(name: str) -> str:
 def lower_name(name: str) -> str:
     """Return the name of its lower bytes."""
     return f"{name}:lower"
+
+
+def is_lower(name: str) -> bool:
+    """Return whether a tensor of that name is the lower bytes of one of words."""
+    return name.endswith(lower_name(""))
 
 
 def plane_tensors(words: TensorInfo) -> tuple[TensorInfo, TensorInfo, TensorInfo]:

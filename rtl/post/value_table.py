@@ -45,7 +45,7 @@ class ValueTables(Component):
     words : list of 32 bits
         The words of those numbers, ``LATENCY`` cycles later; they stay until the next ones come.
     curved : In
-        With a curve: ``given`` are looked up in it. It must not change either.
+        With a curve: ``given`` are looked up in it. It must not change until they have been.
     given : In
         Words of 16 bits, which come with ``i``.
     bent : list of 16 bits
@@ -125,7 +125,7 @@ class ValueTables(Component):
             held = later
         entry, along = (Signal(width, name=f"{name}_{lane}", reset_less=True) for name, width in (
             ("piece", 8 * ENTRY_BYTES), ("along", below)))
-        with m.If(chosen):
+        with m.If(chosen & self.curved):    # its multipliers rest while bytes are mapped
             m.d.sync += [entry.eq(word.word_select(held[below:], 8 * ENTRY_BYTES) if parts else word),
                          along.eq(held[:below])]
         m.d.comb += [curve.entry.eq(entry), curve.along.eq(along), self.bent[lane].eq(curve.o)]

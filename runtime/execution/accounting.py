@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tilewright.compiler.kernels.staging import bytes_read
+from tilewright.compiler.words.word_tensors import is_lower
 from tilewright.energy.actions import actions_of
 from tilewright.energy.activity import doubts, predict_toggles
 from tilewright.energy.energies import EnergyEstimate, sum_energies
@@ -49,13 +50,15 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, p
     commands = [each["commands"] for each in share_groups(job.layers, [{"commands": count} for count in commands])]
     shares = share_out(execution.instructions, commands[:len(counts)])
     rest = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": tail, "mac_idle_host": tail}
-    toggles = _toggles(job, execution, [*counts, rest])
+    curved = [*(_curved_words(*each) for each in zip(job.layers, counts, strict=True)), 0]
+    toggles = _toggles(job, execution, [*counts, rest], curved)
     doubtful = None if execution.toggles else doubts(job.machine.array)
     asleep = _asleep(execution.sleeps, [each["cycles"] for each in (*counts, rest)])
-    energies = [estimate(actions_of(each, job.machine, share, toggled, clock, asleep=slept), technology, doubtful)
-                for each, share, toggled, slept in zip([*counts, rest], [*shares, 0], toggles, asleep, strict=True)]
+    energies = [estimate(actions_of(each, job.machine, share, toggled, clock, asleep=slept, curved=words), technology,
+                         doubtful) for each, share, toggled, slept, words
+                in zip([*counts, rest], [*shares, 0], toggles, asleep, curved, strict=True)]
     layers = tuple(_layer(*each)
-                   for each in zip(job.layers, counts, energies[:-1], toggles[:-1], shares, strict=True))
+                   for each in zip(job.layers, counts, energies[:-1], toggles[:-1], shares, curved[:-1], strict=True))
     return Report(
         model=job.name, machine=job.machine.name, engine=engine, host=job.host, memory=memory,
         multipliers=job.machine.multipliers, cycles=execution.cycles, predicted_cycles=execution.predicted_cycles,
@@ -77,7 +80,13 @@ def _asleep(sleeps: Sequence[tuple[int, int]], cycles: Sequence[int]) -> list[in
     return found
 
 
-def _toggles(job: Job, execution: Execution, counts: Sequence[Counts]) -> list[dict[str, int]]:
+def _curved_words(layer: JobLayer, counts: Counts) -> int:
+    """Return how many words of 16 bits of a layer followed a curve: no other table maps words, each as two bytes."""
+    return counts["table_read"] // 2 if any(map(is_lower, layer.outputs)) else 0
+
+
+def _toggles(job: Job, execution: Execution, counts: Sequence[Counts],
+             curved: Sequence[int]) -> list[dict[str, int]]:
     """Return the toggles of each layer by block, and those after the last layer.
 
     Raises
@@ -97,16 +106,18 @@ def _toggles(job: Job, execution: Execution, counts: Sequence[Counts]) -> list[d
     operands = [*(execution.operands or [None] * len(counts))]
     for group in groups_of(job.layers):
         operands[group.start:group.stop] = [operands[group.start]] * len(group)
-    return [predict_toggles(*each, job.machine) for each in zip(counts, algorithms, operands, strict=False)]
+    return [predict_toggles(each, algorithm, bits, job.machine, words)
+            for each, algorithm, bits, words in zip(counts, algorithms, operands, curved, strict=False)]
 
 
-def _layer(layer: JobLayer, counts: Counts, energy: EnergyEstimate, toggles: Counts, instructions: int) -> LayerReport:
+def _layer(layer: JobLayer, counts: Counts, energy: EnergyEstimate, toggles: Counts, instructions: int,
+           curved: int) -> LayerReport:
     return LayerReport(
         name=layer.name, kind=layer.kind, algorithm=layer.algorithm, onnx_nodes=layer.onnx_nodes, macs=layer.macs,
         cycles=counts["cycles"], stalls={cause: counts[cause] for cause in STALLS},
         bytes_read=counts["memory_read"], bytes_written=counts["memory_written"],
         activation_bytes_read=counts["activation_read"], energy=energy, reason=layer.reason,
-        operator=layer.operator, toggles=toggles, counts=dict(counts), instructions=instructions)
+        operator=layer.operator, toggles=toggles, counts=dict(counts), instructions=instructions, curved_words=curved)
 
 
 def _calls_of(program: Program) -> list[list[Call]]:

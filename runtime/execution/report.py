@@ -55,6 +55,8 @@ class LayerReport:
         All counters of isa.counters.
     instructions : int
         The layer's share of the instructions that the host core retired.
+    curved_words : int
+        Words of 16 bits that followed a curve behind requantisation.
     """
 
     name: str
@@ -73,6 +75,7 @@ class LayerReport:
     toggles: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     instructions: int = 0
+    curved_words: int = 0
 
     @property
     def main_stall(self) -> str | None:

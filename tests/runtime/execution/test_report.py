@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright.cli.tables.report_tables import report_text
+from tilewright.energy.added_logic import CURVE_TOGGLES
 from tilewright.energy.pricing import Pricing
 from tilewright.errors import InputError, SimulationError
 from tilewright.isa.counters import COUNTERS
@@ -131,6 +132,20 @@ def test_counted_toggles_are_told_apart_by_layer():
     assert "counted in RTL" in report_text(counted)
     with pytest.raises(SimulationError, match=r"2 records .*not 2 times"):
         account(JOB, "rtl", MemoryTiming(), replace(execution(), toggles=(sums(100), sums(130))))
+
+
+def test_words_that_follow_a_curve_are_counted_once_for_both_bytes():
+    words = replace(JOB.layers[0], outputs=("a:upper", "a:lower"))
+    job = replace(JOB, machine=replace(JOB.machine, wide_words=True), layers=(words, JOB.layers[1]))
+    records = tuple(record(cycles, requantized=count, table_read=count) for cycles, count in ((100, 640), (120, 650)))
+    ran = replace(execution(), records=records)
+    bent, bytes_alone = (account(each, "fast", MemoryTiming(), ran) for each in (job, replace(job, layers=JOB.layers)))
+    assert [each.curved_words for each in bent.layers] == [320, 0]
+    assert [each.curved_words for each in bytes_alone.layers] == [0, 0]
+    assert bent.layers[0].toggles["post_processing"] - bytes_alone.layers[0].toggles["post_processing"] \
+        == 320 * CURVE_TOGGLES
+    assert bent.layers[0].energy.total_uj > bytes_alone.layers[0].energy.total_uj
+    assert bent.layers[1].energy.total_uj == bytes_alone.layers[1].energy.total_uj
 
 
 def test_predicted_toggles_are_less_certain_than_counted_ones(report):
