@@ -101,8 +101,9 @@ def _in_words(nibbles: NDArray[np.uint8], code: WeightCode) -> list[bytes]:
 
 
 def _choice_words(chosen: _Int, widths: tuple[int, ...], code: WeightCode) -> list[bytes]:
-    """Return the words of choices (steps, lanes), the four widths first."""
-    words, value, place = [], sum(width << 4 * k for k, width in enumerate(widths)), WIDTHS_BITS
+    """Return the words of choices (steps, lanes); the four widths end the first."""
+    words, place = list[int](), 0
+    value = sum(width << 4 * k for k, width in enumerate(widths)) << 8 * code.word_bytes - WIDTHS_BITS
     left = code.choices(first=True)
     for row in chosen.tolist():
         if not left:

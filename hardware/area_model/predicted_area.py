@@ -59,9 +59,9 @@ lanes (423 to 1,308 LUT4), without the choices between its entries and sums, and
 products of a normalisation are not in them. Flip-flops are those of all that belongs to it now."""
 
 
-_DECODER = {"LUT": (249.0, 17.0), "carry": (11.0, 0.1), "FF": (112.0, 14.0)}
+_DECODER = {"LUT": (232.0, 17.0), "carry": (11.0, 0.1), "FF": (112.0, 14.0)}
 """Of the decoder of weights on ECP5, for each of its lanes, and for each of these and each byte of the bus: Yosys 0.70,
-`rtl.load.weight_decoder` alone on `nano`, `base` and `large` (631, 1,519 and 4,158 LUT4; 368, 896 and 2,728 FF)."""
+`rtl.load.weight_decoder` alone on `nano`, `base` and `large` (595, 1,433 and 4,050 LUT4; 368, 896 and 2,728 FF)."""
 
 _CHANNEL_KERNELS = {"mac: sequencer": (23.0, 0.0), "mac: weight memories": (0.0, 11.0)}
 """LUT4 of kernels by channel on ECP5, and for each cluster: Yosys 0.70, the sequencer and the weight buffer of `base`

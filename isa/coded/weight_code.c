@@ -66,10 +66,10 @@ int tw_decode_weights(const uint8_t *stream, size_t stream_bytes, size_t word_by
         const int asked = step < steps && left == 0;
         if (asked) {
             take(&from, choices);
-            at = first ? WIDTHS_BITS : 0;
-            left = (unsigned)(8 * word_bytes - at) / (CHOICE_BITS * lanes);
+            at = 0;
+            left = (unsigned)(8 * word_bytes - (first ? WIDTHS_BITS : 0)) / (CHOICE_BITS * lanes);
             for (unsigned k = 0; first && k < WIDTHS; k++) {
-                const unsigned bits = choices[k / 2] >> 4 * (k % 2) & 15;
+                const unsigned bits = choices[word_bytes - WIDTHS_BITS / 8 + k / 2] >> 4 * (k % 2) & 15;
                 widths[k] = bits < MOST_WIDTH ? bits : MOST_WIDTH;
             }
             first = 0;

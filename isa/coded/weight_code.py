@@ -5,9 +5,10 @@ cycle: ``lanes`` groups of four weights, in the order of memory. A group has one
 the bits of its largest u, and is as many nibbles: bit f of nibble p is bit p of the group's weight f.
 
 The nibbles of each lane, step after step, are a stream of their own, in bus words, the low nibble first. So are the
-*choices*, ``lanes`` times 2 bits for each step, which say with which of the widths. Before the first choices stand the
-four widths, 4 bits each, the low ones first; one above 8 counts as 8. Behind the widths and in every other word of
-choices are those of as many whole steps as the word holds, low bits first; bits left over mean nothing.
+*choices*, ``lanes`` times 2 bits for each step, which say with which of the widths. The four widths are the last 16
+bits of the first word of choices, 4 bits each, the low ones first; one above 8 counts as 8. Below them and in every
+other word of choices are those of as many whole steps as there is room for, low bits first; bits left over mean
+nothing.
 
 The words of all streams are one sequence, in the order in which the decoder, which holds two words of each lane, takes
 them. For each step from -1 to the last, -1 being one without nibbles:
@@ -43,7 +44,7 @@ WIDTHS = 4
 """Widths among which a block's groups choose."""
 
 WIDTHS_BITS = 16
-"""Of the first word of choices, before the choices: 4 for each width."""
+"""Of the first word of choices, behind the choices: 4 for each width."""
 
 CHOICES = -1
 """Stands for the stream of choices, beside the numbers of the lanes."""
@@ -160,8 +161,8 @@ def _decoded(code: WeightCode, stream: bytes, steps: int) -> Decoded:
     def take_choices(number: int) -> None:
         value, first = int.from_bytes(words[number].tobytes(), "little"), not chosen
         if first:
-            widths[:] = [min(value >> 4 * k & 15, MOST_WIDTH) for k in range(WIDTHS)]
-            value >>= WIDTHS_BITS
+            given = value >> 8 * size - WIDTHS_BITS
+            widths[:] = [min(given >> 4 * k & 15, MOST_WIDTH) for k in range(WIDTHS)]
         for _ in range(code.choices(first=first)):
             chosen.append([widths[value >> _CHOICE_BITS * lane & WIDTHS - 1] for lane in range(code.lanes)])
             value >>= code.choice_bits

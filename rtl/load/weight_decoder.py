@@ -156,9 +156,9 @@ class WeightDecoder(wiring.Component):
         with m.If(self._choices_get):
             m.d.sync += [first.eq(0), choices.eq(self._word), count.eq(code.choices(first=False))]
             with m.If(first):
-                m.d.sync += [choices.eq(self._word >> WIDTHS_BITS), count.eq(code.choices(first=True))]
+                m.d.sync += count.eq(code.choices(first=True))
                 for k, width in enumerate(widths):
-                    given = self._word[4 * k:4 * k + 4]
+                    given = self._word[-WIDTHS_BITS:].word_select(k, 4)
                     m.d.sync += width.eq(Mux(given[3], MOST_WIDTH, given))
         with m.If(self._starts):
             m.d.sync += [first.eq(1), count.eq(0)]

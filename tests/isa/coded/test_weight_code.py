@@ -10,7 +10,7 @@ NANO = WeightCode.of(preset("nano"))    # two lanes, bus words of 8 nibbles
 
 def test_a_block_by_hand():
     # Widths 0, 1, 3, 8, and for both steps lane 0 with width 3 (choice 2), lane 1 with width 1 (choice 1).
-    choices = 0x8310 | 0b0110 << 16 | 0b0110 << 20
+    choices = 0b0110 | 0b0110 << 4 | 0x8310 << 16
     # u = 0, 1, 2, 3 and 7, 0, 0, 4: planes 0b1010, 0b1100, 0 and 0b0001, 0b0001, 0b1001.
     lane_0 = 0xA | 0xC << 4 | 0 << 8 | 0x1 << 12 | 0x1 << 16 | 0x9 << 20
     lane_1 = 0b0101 | 0b1000 << 4
@@ -30,6 +30,6 @@ def test_a_stream_that_ends_early_goes_on_in_zeros_and_one_that_is_too_long_is_c
 
 
 def test_a_width_above_eight_counts_as_eight():
-    rest = bytes([0xE4, 0xE4]) + random.Random(1).randbytes(60)
-    assert decode_weights(NANO, b"\xff\xff" + rest, 4).data.tolist() == \
-        decode_weights(NANO, b"\x88\x88" + rest, 4).data.tolist()
+    choices, rest = bytes([0xE4, 0xE4]), random.Random(1).randbytes(60)
+    assert decode_weights(NANO, choices + b"\xff\xff" + rest, 4).data.tolist() == \
+        decode_weights(NANO, choices + b"\x88\x88" + rest, 4).data.tolist()
