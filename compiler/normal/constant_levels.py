@@ -144,25 +144,26 @@ def quantised(node: ir.Node, values: np.ndarray) -> np.ndarray | None:
     return np.clip(steps, bounds.min, bounds.max).astype(zero.dtype)
 
 
-def lattice(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return int8 levels and a float32 scale for each element along ``axis`` whose products are ``values``, to the bit.
+def lattice(values: np.ndarray, axis: int, most: int = _LARGEST) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return levels and a float32 scale for each element along ``axis`` whose products are ``values``, to the bit.
 
-    None where there are none: floats that no quantiser has made.
+    Levels are within ``most`` of zero, or one below it, and int8 where that holds them, else int16. None where there
+    are none: floats that no quantiser has made.
     """
     lines = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)
     scales = np.ones(len(lines), np.float32)
     for row, line in enumerate(lines):
         sizes = np.unique(np.abs(line))
-        if not np.isfinite(line).all() or len(sizes) > _LARGEST + 2:
+        if not np.isfinite(line).all() or len(sizes) > most + 2:
             return None
         if sizes[-1] == 0:
             continue
-        scale = _step(sizes, _LARGEST + (line.max() < sizes[-1]))
+        scale = _step(sizes, most + (line.max() < sizes[-1]))
         if scale is None:
             return None
         scales[row] = scale
     shape = [-1 if i == axis else 1 for i in range(values.ndim)]
-    return np.rint(values / scales.reshape(shape)).astype(np.int8), scales
+    return np.rint(values / scales.reshape(shape)).astype(np.int8 if most <= _LARGEST else np.int16), scales
 
 
 def _step(sizes: np.ndarray, most: int) -> np.float32 | None:

@@ -6,7 +6,7 @@ in float32; a result may be a level off, of 65,536, and the layer says so.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,8 @@ from tilewright.compiler.network.layers import CoreLayer, Kind, Layer, Pads, Pai
 from tilewright.compiler.normal.constant_levels import lattice
 from tilewright.compiler.words.word_graph import WordGraph
 from tilewright.compiler.words.word_group import WordOperand, WordResult
+from tilewright.compiler.words.word_moves import Moved
+from tilewright.compiler.words.word_sums import scaled_layer
 from tilewright.compiler.words.word_tensors import WordPart
 from tilewright.isa.numerics import pack_scale, wrap
 from tilewright.isa.words.word_planes import LOWER_OFFSET
@@ -23,6 +25,8 @@ __all__ = ["PRODUCTS", "product_layers"]
 
 PRODUCTS = ("Conv", "Gemm", "MatMul", "GlobalAveragePool", "AveragePool", "ConvTranspose")
 """Operators that `product_layers` takes."""
+
+_NO_LEVELS = "its weights are no int8 levels"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,23 +49,70 @@ class _Summation:
     factor: np.ndarray | None = None
 
 
+_NINE_BITS = 255
+"""The greatest difference of two bytes."""
+
+
 def product_layers(graph: WordGraph, operator: CoreLayer, x: WordOperand,
-                   y: WordResult) -> tuple[tuple[Layer, ...], tuple[WordPart, ...]] | str:
+                   y: WordResult) -> tuple[tuple[Layer, ...], tuple[WordPart, ...]] | Moved | str:
     """Return the layers that compute ``y``, and the parts of it that they write; or why there are none."""
     if operator.op == "ConvTranspose":
         return _transposed(graph, operator, x, y)
     summed = _sum_of(graph, operator, x.info)
     if isinstance(summed, str):
         return summed
-    found = _layer(operator, _with_levels(summed), x, y, (y.operand.info.name, y.operand.info.shape))
+    levelled = _with_levels(summed)
+    if levelled.factor is None:
+        return _of_nine_bits(graph, operator, summed, x, y)
+    found = _layer(operator, levelled, x, y, (y.operand.info.name, y.operand.info.shape))
     return found if isinstance(found, str) else ((found,), ())
+
+
+def _of_nine_bits(graph: WordGraph, operator: CoreLayer, summed: _Summation, x: WordOperand,
+                  y: WordResult) -> Moved | str:
+    """Return the layers of a sum whose weights are levels of nine bits, such as those of uint8 less a zero point.
+
+    The image is there twice, or three times where a level is 255: with all its channels again, or, where channels are
+    in groups, with each row again. What int8 holds of the weights meets the first, and the rest the next.
+    """
+    given = None if summed.weights is None else lattice(np.asarray(summed.weights, np.float32), 0, _NINE_BITS)
+    if given is None:
+        return _NO_LEVELS
+    if summed.groups > 1 and summed.dilations[0] != 1:
+        return "its weights leave int8, and the rows of its windows lie apart"
+    (left, factor), parts, found, name = given, list[np.ndarray](), Moved(), operator.name
+    while left.any():
+        parts.append(np.clip(left, -128, 127).astype(np.int8))
+        left = left - parts[-1]
+    times, (channels, height, width) = len(parts), x.info.shape
+    shape, places = (times * channels, height, width), [{"channel": copy * channels} for copy in range(times)]
+    meets = replace(summed, levels=np.concatenate(parts, axis=1), factor=factor)
+    if summed.groups > 1:
+        shape, places = (channels, times * height, width), [{"row": copy, "row_step": times} for copy in range(times)]
+        meets = _with_rows(meets, parts)
+    whole = replace(x, info=replace(x.info, name=f"{name}: copies", shape=shape, dims=None, place=None,
+                                    dtype="int16" if x.words else "int8"))
+    found.inner.append(whole.info)
+    for copy, place in enumerate(places):
+        target = found.part(whole, x.info.shape, f"{name}: copy {copy}", **place)
+        found.add(scaled_layer(operator, x, WordResult(graph, target, None)), f"{name}, copy {copy}")
+    found.add(_layer(operator, meets, whole, y, (y.operand.info.name, y.operand.info.shape)), name)
+    return found
+
+
+def _with_rows(summed: _Summation, parts: Sequence[np.ndarray]) -> _Summation:
+    """Return a sum over an image whose rows are each there as often as weights have ``parts``."""
+    times, (outputs, inputs, taps, columns), (top, left, bottom, right) = len(parts), parts[0].shape, summed.pads
+    return replace(summed, levels=np.stack(parts, axis=3).reshape(outputs, inputs, times * taps, columns),
+                   kernel=(times * taps, columns), strides=(times * summed.strides[0], summed.strides[1]),
+                   pads=(times * top, left, times * bottom, right))
 
 
 def _layer(operator: CoreLayer, summed: _Summation, x: WordOperand, y: WordResult,
            output: tuple[str, Shape]) -> Layer | str:
     """Return the layer that writes ``output``, a name and a shape; or why there is none."""
     if summed.factor is None:
-        return "its weights are no int8 levels"
+        return _NO_LEVELS
     levels, source, y_scale = summed.levels, x.info, y.operand.scale
     with np.errstate(all="ignore"):
         bias = np.rint(summed.bias.astype(np.float64) / (np.float64(x.scale) * summed.factor))
@@ -111,7 +162,7 @@ def _transposed(graph: WordGraph, operator: CoreLayer, x: WordOperand,
         for columns in axes[1]:
             if whole.levels is None or rows.before < 0 or columns.before < 0 or rows.behind < 0 or columns.behind < 0 \
                     or not (rows.taps and columns.taps):
-                return "its weights are no int8 levels" if whole.levels is None else "its phases see parts of the image"
+                return _NO_LEVELS if whole.levels is None else "its phases see parts of the image"
             part = WordPart(name=f"{info.name} from {rows.first}, {columns.first}", parent=info.name,
                             shape=(outputs, rows.pixels, columns.pixels), row=rows.first, column=columns.first,
                             row_step=strides[0], column_step=strides[1])

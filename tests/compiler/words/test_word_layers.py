@@ -24,8 +24,9 @@ _ZERO = {np.int8: 3, np.int16: -40, np.uint16: 30_000}
 class _Model:
     """Writes Conv and others between quantisations, and computes in float64 what it writes."""
 
-    def __init__(self, domain=""):
+    def __init__(self, domain="", weight_zero=None):
         self.rng, self.nodes, self.constants, self.domain = np.random.default_rng(5), [], [], domain
+        self.weight_zero = weight_zero
 
     def constant(self, value):
         name = f"c{len(self.constants)}"
@@ -47,9 +48,11 @@ class _Model:
         return self.node("DequantizeLinear", q, *parameters, domain=self.domain), (levels - zero) * np.float64(scale)
 
     def weights(self, shape):
-        levels, scale = self.rng.integers(-127, 128, shape).astype(np.int8), np.float32(0.01)
-        name = self.node("DequantizeLinear", self.constant(levels), self.constant(scale), self.constant(np.int8(0)))
-        return name, levels * np.float64(scale)
+        levels, scale, zero = self.rng.integers(-127, 128, shape).astype(np.int8), np.float32(0.01), np.int8(0)
+        if self.weight_zero is not None:
+            levels, zero = self.rng.integers(0, 256, shape).astype(np.uint8), np.uint8(self.weight_zero)
+        name = self.node("DequantizeLinear", self.constant(levels), self.constant(scale), self.constant(zero))
+        return name, (levels - np.int64(zero)) * np.float64(scale)
 
 
 def _conv(x, w, groups, pad):
@@ -63,9 +66,12 @@ def _conv(x, w, groups, pad):
     return out
 
 
-def model_of(kinds, domain=""):
-    """Return a model of three convolutions, an average and a product, its input, and its output in float64."""
-    m = _Model(domain)
+def model_of(kinds, domain="", weight_zero=None):
+    """Return a model of three convolutions, an average and a product, its input, and its output in float64.
+
+    With ``weight_zero``, weights are uint8 with that zero point, all of 0 to 255 among them.
+    """
+    m = _Model(domain, weight_zero)
     x = m.rng.standard_normal((3, 7, 6))
     name, value = m.quantised("x", x.astype(np.float32).astype(np.float64), kinds[0])
     for (outputs, kernel, groups), kind in zip(((8, 3, 1), (8, 3, 8), (10, 1, 1)), kinds[1:], strict=True):
@@ -94,7 +100,18 @@ def model_of(kinds, domain=""):
     ([np.int8, np.int16, np.int16, np.int16], "", 12),
     ([np.int16, np.int16, np.int8, np.int16], "", 1_000)])     # a level of int8 are 250 of these
 def test_layers_of_words_are_the_datapath_s_and_near_float64(kinds, domain, most):
-    model, x, expected = model_of(kinds, domain)
+    _computes_what_the_model_means(model_of(kinds, domain), most)
+
+
+@pytest.mark.parametrize(("kinds", "zero"), [
+    ([np.uint16] * 4, 120), ([np.uint16] * 4, 0), ([np.int8, *[np.int16] * 3], 255)])  # 255 levels on a side of zero
+def test_words_take_uint8_weights_with_any_zero_point(kinds, zero):
+    _computes_what_the_model_means(model_of(kinds, "", zero), 12)
+
+
+def _computes_what_the_model_means(made, most):
+    """Assert that no layer is the core's, that all are the reference's, and the output within levels of float64."""
+    model, x, expected = made
     compiled = compile_layers(compile_network(model), WIDE, keep_tensors=True)
     network = compiled.network
     assert not [layer.op for layer in network.layers if isinstance(layer, CoreLayer)]
