@@ -44,8 +44,11 @@ class Graph:
         return name, (levels - int(zero)) * real
 
 
-def ran(operate, kinds, scales, out, second=Z):
-    """Assert that ``operate`` of two quantised inputs is the datapath's; return levels by which it is off float64."""
+def ran(operate, kinds, scales, out, second=Z, core=()):
+    """Return the levels by which ``operate`` of two quantised inputs is off float64.
+
+    Asserts that all but ``core``, operators in their order, is the datapath's.
+    """
     g, rng = Graph(), np.random.default_rng(4)
     given = {name: np.float32(rng.uniform(-9, 9, (1, *shape))) for name, shape in (("x", X), ("z", second))}
     read = [g.quantised(name, np.float64(given[name]), scale, zero)
@@ -61,7 +64,7 @@ def ran(operate, kinds, scales, out, second=Z):
     onnx.checker.check_model(made)
     compiled = compile_layers(compile_network(made.SerializeToString()), WIDE)
     network = compiled.network
-    assert not [layer.op for layer in network.layers if isinstance(layer, CoreLayer)]
+    assert tuple(layer.op for layer in network.layers if isinstance(layer, CoreLayer)) == core
     inputs = {info.name: quantise_input(info, given[info.onnx_name]) for info in network.inputs}
     found = run_network(network, inputs)[network.outputs[0].name]
     np.testing.assert_array_equal(execute(compiled, inputs)[network.outputs[0].name], found)
@@ -146,6 +149,16 @@ def _by_channel_clamped(g, x, z):
     (_by_channel, (np.int8(5), np.int16(-3)), (0.07, 0.0003), (0.002, np.int16(5)))])
 def test_products_of_an_image_and_a_vector_are_those_of_float64_or_the_level_beside(operate, kinds, scales, out):
     assert ran(operate, kinds, scales, out, second=(8, 1, 1)) <= 1.01
+
+
+@pytest.mark.parametrize("zero", [np.int16(-40), np.uint16(30_000)])
+def test_a_product_of_two_matrices_of_words_is_the_core_s(zero):
+    def multiplied(g, x, z):
+        return g.node("MatMul", x[0], z[0]), x[1] @ z[1]
+
+    ends = ("QuantizeLinear", "DequantizeLinear")
+    off = ran(multiplied, (zero, zero), (3e-4, 3e-4), (1e-2, zero), (8, 10, 6), (*ends, *ends, "MatMul", ends[0]))
+    assert off <= 1
 
 
 def test_weights_of_a_sum_keep_their_bound_for_all_levels():
