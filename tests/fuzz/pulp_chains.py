@@ -117,7 +117,7 @@ class _Chain:
             self.shape = channels, height // 2, width // 2
 
     def average(self) -> None:
-        """Add an average as NEMO writes it, which nothing bounds; its factor is rounded down, so that 8 bits hold it."""
+        """Add an average as NEMO writes it, which nothing bounds; its factor is rounded down, so 8 bits hold it."""
         channels, height, width = self.shape
         if not self.floored or min(height, width) < 3:
             return
