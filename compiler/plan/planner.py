@@ -311,6 +311,8 @@ def _block_sizes(problem: Problem) -> list[tuple[int, int]]:
     usable = usable_words(machine)
     each = 1 if nest.channel_parameters else machine.channel_parameters
     parameters = (machine.parameter_channels - nest.gains) // each
+    if nest.across and parameters >= machine.lanes:
+        parameters = MAX_BLOCK_CHANNELS     # all channels have those of one lane group
     most = min(total, min(parameters, MAX_BLOCK_CHANNELS) // machine.lanes)
     lengths = {-(-total // n) for n in range(1, total + 1)} | {most}
     if nest.section:

@@ -9,6 +9,10 @@ Of a row x of n int8::
 factor and places are :func:`isa.rows.row_softmax.row_factor` of mantissa and 2**12 · root. About a point z, n z takes
 the place of Σ x in the level, and the spread is n Σ x² - 2 n z Σ x + extra, whose extra has (n z)², too.
 
+A row of more than 512 elements, an even number, is a long one. Half of n takes the place of n in n x, which so has its
+17 bits, and in n z; the spread is as before, with 4 times the extra, and its root has 7 digits or 6. The level is that
+of (n/2 x - floor(Σ x / 2)) gain - floor(odd gain / 2), where odd is 1 if the sum is odd: half of the difference.
+
 ONNX Runtime computes these in float32. With gains and shifts of 18 bits some hundreds of a million elements lie a level
 beside its own, and none further.
 """
@@ -29,6 +33,8 @@ __all__ = [
     "GAIN_BITS",
     "LEAST_NORM_ROW",
     "LEAST_ROOT",
+    "LONG_SPREAD_BITS",
+    "LONG_TERMS",
     "MAX_NORM_LENGTH",
     "PRODUCT_BITS",
     "ROOT_BITS",
@@ -40,11 +46,15 @@ __all__ = [
     "NormRefused",
     "RowNorm",
     "norm_row",
+    "root_digits",
     "row_root",
 ]
 
-MAX_NORM_LENGTH = 512
-"""Elements of a row, so that n x has 17 bits, and its difference from a mean 18, as a multiplier of an FPGA takes."""
+MAX_NORM_LENGTH = 1024
+"""Elements of a row, so that half of n x has 17 bits."""
+
+LONG_TERMS = 512
+"""Elements up to which n x has 17 bits, and its difference from a mean 18, as a multiplier of an FPGA takes."""
 
 LEAST_NORM_ROW = 32
 """Elements from which on a row of unlike ones has a root above the least, and rounding epsilon does not count."""
@@ -55,11 +65,11 @@ SQUARE_BITS, PRODUCT_BITS = 15, 17
 GAIN_BITS = 18
 """Of a gain and of a shift, signed."""
 
-FINE, COARSE = 10, 8
-"""Binary digits of a root behind the point."""
+FINE, COARSE, LONG_LESS = 10, 8, (3, 2)
+"""Binary digits of a root behind the point, and how many less the root of a long row has: fine and coarse."""
 
-ROOT_BITS, SPREAD_BITS = 24, 32
-"""Of a root, and of a spread with the coarse ones."""
+ROOT_BITS, SPREAD_BITS, LONG_SPREAD_BITS = 24, 32, 36
+"""Of a root, and of a spread with the coarse ones: of a short row, also of its extra, and of a long one."""
 
 LEAST_ROOT = 1 << 11
 """With it the first digit of a factor is one digit. A smaller root is that of a row of equal elements."""
@@ -83,13 +93,13 @@ class RowNorm:
     mantissa, shift : int
         Operands of ``act.set_rows``.
     extra : int
-        Is added to a spread; below 2**32.
+        Is added to a spread, of a long row 4 times; below 2**32.
     offset : int
-        What is taken from n x if not the sum.
+        What is taken from n x, or half of it, if not the sum.
     centred : bool
         The mean is taken from the elements, not the offset.
     fine : bool
-        A root has `FINE` digits behind the point.
+        A root has as many digits behind the point as `root_digits` says.
     gains, shifts : tuple of int
         Signed 18 bits, one for each element of a row.
     zero_point, low, high : int
@@ -133,16 +143,20 @@ class RowNorm:
         n, gain, shift = len(gains), np.asarray(gains, np.float64), np.asarray(shifts, np.float64)
         if not LEAST_NORM_ROW <= n <= MAX_NORM_LENGTH:
             raise NormRefused(f"rows of {LEAST_NORM_ROW} to {MAX_NORM_LENGTH} elements")
+        if n > LONG_TERMS and n % 2:
+            raise NormRefused(f"an even number of elements above {LONG_TERMS}")
         if not (np.isfinite(gain).all() and np.isfinite(shift).all() and math.isfinite(epsilon) and epsilon >= 0):
             raise NormRefused("finite gains, shifts and epsilon")
+        long = n > LONG_TERMS
         offset = 0 if about is None else n * about
         # The largest spread: half of the elements at either end of int8, or all of them at the end that is further off.
         most = n**2 * (127.5**2 if about is None else max(128 + about, 127 - about)**2)
         added = round(n**2 * epsilon)
-        fine = most + added < 1 << 2 * (ROOT_BITS - FINE)
-        if not fine and most + added >= 1 << SPREAD_BITS:
+        fine, room = (most + added < 1 << 2 * (ROOT_BITS - root_digits(n, fine=each)) for each in (True, False))
+        extra, offset = ((added + offset**2) >> 2, offset // 2) if long else (added + offset**2, offset)
+        if not (fine or room) or extra >= 1 << SPREAD_BITS:
             raise NormRefused("a variance and an epsilon of some 16 bits")
-        digits = FINE if fine else COARSE
+        digits = root_digits(n, fine=fine) + long
         lifted, top = shift * 2.0**(SHIFT_PLACES - digits), (1 << GAIN_BITS - 1) - 1
         step = max(float(np.abs(gain).max()), float(np.abs(lifted).max())) / top
         try:
@@ -151,13 +165,19 @@ class RowNorm:
             raise NormRefused("gains and shifts of some levels") from error
         step = math.ldexp(mantissa, -places - SUM_PLACES - digits - ROOT_PLACES)
         whole = [np.clip(np.rint(each / step), -top, top).astype(int) for each in (gain, lifted)]
-        return cls(n, mantissa, places, added + offset**2, offset, about is None, fine, tuple(whole[0].tolist()),
+        return cls(n, mantissa, places, extra, offset, about is None, fine, tuple(whole[0].tolist()),
                    tuple(whole[1].tolist()), zero_point, low)
 
     @property
+    def long(self) -> bool:
+        """Whether a row is a long one."""
+        return self.length > LONG_TERMS
+
+    @property
     def table(self) -> tuple[int, ...]:
-        """256 words: x² below n x, by how many levels an element is below 0, as that of the largest of a softmax."""
-        return tuple(x * x | (self.length * x & (1 << PRODUCT_BITS) - 1) << SQUARE_BITS
+        """256 words: x² below n x, or half of it, by how many levels an element is below 0."""
+        n = self.length // 2 if self.long else self.length
+        return tuple(x * x | (n * x & (1 << PRODUCT_BITS) - 1) << SQUARE_BITS
                      for x in ((128 - below) % TABLE_WORDS - 128 for below in range(TABLE_WORDS)))
 
     @property
@@ -167,19 +187,28 @@ class RowNorm:
         return tuple(gain & mask | (shift & mask) << 32 for gain, shift in zip(self.gains, self.shifts, strict=True))
 
 
-def row_root(spread: int, *, fine: bool) -> int:
-    """Return the root of a spread with its digits behind the point, no less than `LEAST_ROOT`."""
-    return max(math.isqrt(spread << 2 * (FINE if fine else COARSE)), LEAST_ROOT)
+def root_digits(length: int, *, fine: bool) -> int:
+    """Return the binary digits behind the point of the root of a row of ``length`` elements."""
+    less = LONG_LESS if length > LONG_TERMS else (0, 0)
+    return FINE - less[0] if fine else COARSE - less[1]
+
+
+def row_root(spread: int, digits: int) -> int:
+    """Return the root of a spread with so many digits behind the point, no less than `LEAST_ROOT`."""
+    return max(math.isqrt(spread << 2 * digits), LEAST_ROOT)
 
 
 def norm_row(levels: Sequence[int], norm: RowNorm) -> list[int]:
     """Return the normalisation of one row of int8 levels, ``norm.length`` of them."""
-    n, total = norm.length, sum(levels)
-    product = total * (total if norm.centred else 2 * norm.offset)
-    root = row_root(n * sum(x * x for x in levels) - product + norm.extra, fine=norm.fine)
+    n, total, half = norm.length, sum(levels), int(norm.long)
+    product = total * (total if norm.centred else 2 * norm.offset << half)
+    spread = n * sum(x * x for x in levels) - product + (norm.extra << 2 * half)
+    root = row_root(spread, root_digits(n, fine=norm.fine))
     factor, places = row_factor(norm.mantissa, root << ROOT_PLACES)
-    centre = total if norm.centred else norm.offset
+    centre = total >> half if norm.centred else norm.offset
+    odd = total & half if norm.centred else 0
     assert factor.bit_length() == MANTISSA_BITS
-    return [requantise((n * x - centre) * gain + (shift * root >> SHIFT_PLACES) >> SUM_PLACES, bias=0, mantissa=factor,
-                       shift=norm.shift + places, zero_point=norm.zero_point, low=norm.low, high=norm.high)
+    sums = [((n >> half) * x - centre) * gain - (odd * gain >> 1) + (shift * root >> SHIFT_PLACES) >> SUM_PLACES
             for x, gain, shift in zip(levels, norm.gains, norm.shifts, strict=True)]
+    return [requantise(each, bias=0, mantissa=factor, shift=norm.shift + places, zero_point=norm.zero_point,
+                       low=norm.low, high=norm.high) for each in sums]

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from tilewright.isa.numerics import MANTISSA_BITS
 from tilewright.isa.rows.row_norm import (
-    COARSE,
-    FINE,
     GAIN_BITS,
     LEAST_ROOT,
+    LONG_TERMS,
     MAX_NORM_LENGTH,
     PRODUCT_BITS,
     ROOT_BITS,
@@ -29,6 +28,7 @@ from tilewright.isa.rows.row_norm import (
     SQUARE_BITS,
     SUM_PLACES,
     RowNorm,
+    root_digits,
 )
 from tilewright.isa.rows.row_softmax import ENTRY_BITS, LEAST_FIRST_ENTRY, TABLE_WORDS
 from tilewright.isa.semantics.array_arithmetic import requantise
@@ -133,7 +133,7 @@ class NormNumbers:
 
 
 def _parts(words: NDArray[np.uint32]) -> tuple[Int64, Int64]:
-    """Return x² and n x of a table's words."""
+    """Return x² and n x, or half of it, of a table's words."""
     return ((words & np.uint32((1 << SQUARE_BITS) - 1)).astype(np.int64),
             (words.view(np.int32) >> 32 - PRODUCT_BITS).astype(np.int64))
 
@@ -155,14 +155,17 @@ def norm_rows(levels: Int8, norm: NormNumbers, one: tuple[int, int], clamp: _Cla
     """
     words, length = -levels.astype(np.int16) % TABLE_WORDS, levels.shape[1]
     sums = levels.sum(axis=1, keepdims=True, dtype=np.int64)
-    centre = sums if norm.centred else np.full_like(sums, norm.offset)
-    spread = length * norm.squares[words].sum(axis=1, keepdims=True) + norm.extra - sums * (
-        sums if norm.centred else 2 * norm.offset)
-    digits = FINE if norm.fine else COARSE
+    half = int(length > LONG_TERMS)
+    centre = sums >> half if norm.centred else np.full_like(sums, norm.offset)
+    odd = sums & half * norm.centred
+    spread = length * norm.squares[words].sum(axis=1, keepdims=True) + (norm.extra << 2 * half) - sums * (
+        sums if norm.centred else 2 * norm.offset << half)
+    digits = root_digits(length, fine=norm.fine)
     bad = (spread < 0) | (spread >= 1 << 2 * (ROOT_BITS - digits))
     if bad.any():
         raise RowNormError(length, int(spread[bad][0]))
     # Below 2**48 a root of float64, cut off, is that of integers: a square less one is further off than it rounds.
     root = np.maximum(np.sqrt(np.ldexp(spread.astype(np.float64), 2 * digits)).astype(np.int64), LEAST_ROOT)
-    total = (norm.products[words] - centre) * norm.gains + (norm.shifts * root >> SHIFT_PLACES) >> SUM_PLACES
+    total = ((norm.products[words] - centre) * norm.gains - (odd * norm.gains >> 1)
+             + (norm.shifts * root >> SHIFT_PLACES)) >> SUM_PLACES
     return requantise(total.astype(np.int32), np.zeros(1, np.int32), _factors(root << ROOT_PLACES, one), *clamp)

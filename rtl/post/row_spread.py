@@ -8,6 +8,8 @@ from tilewright.isa.rows.row_norm import (
     COARSE,
     FINE,
     LEAST_ROOT,
+    LONG_LESS,
+    LONG_SPREAD_BITS,
     MAX_NORM_LENGTH,
     PRODUCT_BITS,
     ROOT_BITS,
@@ -19,6 +21,9 @@ __all__ = ["SQUARES_BITS", "SUM_BITS", "RowSpread"]
 SUM_BITS = (MAX_NORM_LENGTH * 255).bit_length()
 """Of the sum of a row's elements, each with 128 more."""
 
+MEAN_BITS = (MAX_NORM_LENGTH << 7).bit_length()
+"""Of the sum of its elements as they are, signed."""
+
 SQUARES_BITS = (MAX_NORM_LENGTH << 14).bit_length()
 """Of the sum of their squares."""
 
@@ -26,7 +31,7 @@ SQUARES_BITS = (MAX_NORM_LENGTH << 14).bit_length()
 class RowSpread(Component):
     """Make the root of a row of its sums, bit-exact with `isa.rows.row_norm.row_root`, and what is taken from n x.
 
-    Both stand from ``CYCLES`` cycles behind ``start``, when ``done`` is high, until the next ``start``. A spread that
+    They stand from ``CYCLES`` cycles behind ``start``, when ``done`` is high, until the next ``start``. A spread that
     the root has no digits for leaves any root.
 
     Attributes
@@ -36,9 +41,13 @@ class RowSpread(Component):
         come before ``done``.
     extra, offset, centred, fine : In
         Operands of ``act.set_norm``, which must not change meanwhile.
+    long : In
+        The row has more than ``isa.rows.row_norm.LONG_TERMS`` elements; must not change meanwhile.
     done : Out
     centre : Out
-        The sum of the row, or ``offset``.
+        The sum of the row, or of a long one its half, cut off; or ``offset``.
+    odd : Out
+        One half was cut off.
     root : Out
     """
 
@@ -55,8 +64,10 @@ class RowSpread(Component):
             "offset": In(signed(PRODUCT_BITS)),
             "centred": In(1),
             "fine": In(1),
+            "long": In(1),
             "done": Out(1),
             "centre": Out(signed(PRODUCT_BITS)),
+            "odd": Out(1),
             "root": Out(ROOT_BITS),
         })
 
@@ -74,7 +85,9 @@ class RowSpread(Component):
             r = Mux(trial[-1], whole, trial)[:ROOT_BITS + 2]
             made, bits = Cat(~trial[-1], made)[:ROOT_BITS], (bits << 2)[:2 * ROOT_BITS]
         with m.If(ready):
-            m.d.sync += [radicand.eq(Mux(self.fine, spread << 2 * FINE, spread << 2 * COARSE)), rest.eq(0), root.eq(0),
+            fine, coarse = (Mux(self.long, spread << 2 * (digits - less), spread << 2 * digits)
+                            for digits, less in zip((FINE, COARSE), LONG_LESS, strict=True))
+            m.d.sync += [radicand.eq(Mux(self.fine, fine, coarse)), rest.eq(0), root.eq(0),
                          left.eq(ROOT_BITS // self.DIGITS)]
         with m.Elif(left != 0):
             m.d.sync += [rest.eq(r), root.eq(made), radicand.eq(bits), left.eq(left - 1)]
@@ -84,15 +97,18 @@ class RowSpread(Component):
 
     def _spread(self, m: Module) -> tuple[Signal, Value]:
         """Return when the spread is there, and the spread: two products, one a cycle behind the other."""
-        mean = Signal(signed(PRODUCT_BITS), reset_less=True)
-        product = Signal(signed(SPREAD_BITS + 3), reset_less=True)
-        scaled = Signal(SPREAD_BITS + 1, reset_less=True)
+        mean = Signal(signed(MEAN_BITS), reset_less=True)
+        product = Signal(signed(LONG_SPREAD_BITS + 1), reset_less=True)
+        scaled = Signal(LONG_SPREAD_BITS, reset_less=True)
         summed = Signal()
         multiplied = Signal()
         m.d.sync += [summed.eq(self.start), multiplied.eq(summed)]
         with m.If(self.start):
             m.d.sync += [mean.eq(self.sum - (self.length << 7)), scaled.eq(self.squares * self.length)]
         with m.If(summed):
-            m.d.sync += [product.eq(mean * Mux(self.centred, mean, self.offset << 1)), scaled.eq(scaled + self.extra)]
-        m.d.comb += self.centre.eq(Mux(self.centred, mean, self.offset))
-        return multiplied, (scaled - product)[:SPREAD_BITS]
+            squared = mean * Mux(self.centred, mean, self.offset << 1)
+            m.d.sync += [product.eq(Mux(self.long & ~self.centred, squared << 1, squared)),
+                         scaled.eq(scaled + Mux(self.long, self.extra << 2, self.extra))]
+        m.d.comb += [self.centre.eq(Mux(self.centred, Mux(self.long, mean >> 1, mean), self.offset)),
+                     self.odd.eq(self.long & self.centred & mean[0])]
+        return multiplied, (scaled - product)[:LONG_SPREAD_BITS]

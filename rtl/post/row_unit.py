@@ -29,6 +29,7 @@ from tilewright.isa.machine import Machine
 from tilewright.isa.numerics import MANTISSA_BITS
 from tilewright.isa.rows.row_norm import (
     GAIN_BITS,
+    LONG_TERMS,
     MAX_NORM_LENGTH,
     PRODUCT_BITS,
     ROOT_BITS,
@@ -174,8 +175,10 @@ class RowUnit(Component):
         m.submodules.spread = spread = RowSpread()
         self._normalises = Signal()
         self._length = Signal(range(MAX_NORM_LENGTH + 1), reset_less=True)
+        self._long = Signal(reset_less=True)
         with m.If(self.start):
-            m.d.sync += [self._normalises.eq(self.norm), self._length.eq(self.length)]
+            m.d.sync += [self._normalises.eq(self.norm), self._length.eq(self.length),
+                         self._long.eq(self.length > LONG_TERMS)]
         latency = 1 + ResultBuffer.READ_LATENCY + self.depth + 2 + ValueTables.LATENCY
         granted = Signal()
         walk = self._walk(m, granted)
@@ -289,12 +292,13 @@ class RowUnit(Component):
             pipe.step()
         begins = pipe.valid & pipe.second & pipe.first
         centre = Signal.like(spread.centre, name="row_centre", reset_less=True)
+        odd = Signal(name="row_odd", reset_less=True)
         with m.If(begins):
-            m.d.sync += centre.eq(spread.centre)
+            m.d.sync += [centre.eq(spread.centre), odd.eq(spread.odd)]
         m.d.comb += [self.ask.valid.eq(pipe.valid & pipe.second & self._normalises),
                      self.ask.payload.eq(self.norms.parameter_base[exact_log2(self.lanes):] + pipe.vector)]
         pipe.step()
-        norm, norm_begins = self._norm(m, pipe, centre, spread)
+        norm, norm_begins = self._norm(m, pipe, (centre, odd), spread)
         mantissa = Signal(MANTISSA_BITS, name="row_mantissa", reset_less=True)
         shift = Signal(7, name="row_shift", reset_less=True)
         with m.If(Mux(self._normalises, norm_begins, begins)):
@@ -314,9 +318,11 @@ class RowUnit(Component):
             with m.If(o.final):
                 m.d.sync += self.busy.eq(0)
 
-    def _norm(self, m: Module, pipe: Pipeline, centre: Value, spread: RowSpread) -> tuple[Pipeline, Value]:
+    def _norm(self, m: Module, pipe: Pipeline, middle: tuple[Value, Value],
+              spread: RowSpread) -> tuple[Pipeline, Value]:
         """Multiply differences from the centre by gains, shifts by the root, and add: `NORM_STAGES` stages.
 
+        The ``middle`` is the centre, and whether half of a gain is to be taken away besides.
         Return them, and whether the results of a row begin a cycle later. Each stage takes what is a row's own as its
         first vector comes there, since the last rows follow each other without a gap.
         """
@@ -326,11 +332,14 @@ class RowUnit(Component):
         root = Signal(ROOT_BITS, name="row_root", reset_less=True)
         with m.If(begins):
             m.d.sync += root.eq(spread.root)
-        norm.step(**{f"d_{lane}": self.entries[lane][SQUARE_BITS:].as_signed() - centre for lane in lanes})
+        centre, odd = middle
+        norm.step(odd=odd, **{f"d_{lane}": self.entries[lane][SQUARE_BITS:].as_signed() - centre for lane in lanes})
         norm.step(**{f"a_{lane}": getattr(norm, f"d_{lane}") * self.gains[lane] for lane in lanes},
-                  **{f"b_{lane}": self.shifts[lane] * root for lane in lanes})
+                  **{f"b_{lane}": self.shifts[lane] * root for lane in lanes},
+                  **{f"half_{lane}": Mux(norm.odd, self.gains[lane] >> 1, 0) for lane in lanes})
         begins = norm.valid & norm.first
-        norm.step(**{f"sum_{lane}": (getattr(norm, f"a_{lane}") + (getattr(norm, f"b_{lane}") >> SHIFT_PLACES)
+        norm.step(**{f"sum_{lane}": (getattr(norm, f"a_{lane}") - getattr(norm, f"half_{lane}")
+                                     + (getattr(norm, f"b_{lane}") >> SHIFT_PLACES)
                                      >> SUM_PLACES)[:WORD_BITS].as_signed() for lane in lanes})
         assert norm.depth == self.NORM_STAGES
         return norm, begins
@@ -359,6 +368,7 @@ class RowUnit(Component):
             spread.start.eq(starts & self._normalises), spread.length.eq(self._length), spread.sum.eq(elements),
             spread.squares.eq(total),
             *(getattr(spread, name).eq(self.norms[name]) for name in ("extra", "offset", "centred", "fine")),
+            spread.long.eq(self._long),
             factor.start.eq(Mux(self._normalises, spread.done, starts)),
             factor.total.eq(Mux(self._normalises, spread.root << ROOT_PLACES, total)),
             factor.mantissa.eq(self.mantissa)]

@@ -53,6 +53,7 @@ def softmaxes(*cases):
 ROOT = {"kind": "RMSNormalization", "zero_point_value": -11}
 NORMS = (((1, 39, 128), 2, norm(128)), ((3, 2, 33), -1, norm(33, low=-20)), ((40, 96), 1, norm(96)),
          ((3, 200), 1, norm(200, y_scale=0.5)), ((9, 64), -1, norm(64, **ROOT)), ((1, 30, 12), 2, norm(12)))
+LONG = ((1, 5, 768), 2, norm(768)), ((6, 640), 1, norm(640, **ROOT)), ((3, 1600), 1, {"y_scale": 2.0**-14})
 CASES = (((1, 65, 4, 13), 1), ((1, 100), 1), ((2, 3, 40), -1), ((1, 33, 1, 7), 1), ((1, 3, 64, 8), 1), ((5, 7, 300), 2),
          ((2, 21, 10), 1), ((1, 4, 20, 3), 2), ((1, 3, 2, 50), 3))      # of the last three, no row lies in one run
 
@@ -60,7 +61,7 @@ CASES = (((1, 65, 4, 13), 1), ((1, 100), 1), ((2, 3, 40), -1), ((1, 33, 1, 7), 1
 @pytest.mark.parametrize("machine", [*(pytest.param(each, marks=pytest.mark.slow) for each in (BASE, SMALL)),
                                      MORE_UNITS], ids=lambda machine: machine.name)
 def test_rows_in_rtl(machine, tmp_path):
-    check_in_rtl(softmaxes(*CASES, *NORMS), machine, tmp_path)
+    check_in_rtl(softmaxes(*CASES, *NORMS, *(LONG if machine != SMALL else ())), machine, tmp_path)
 
 
 def behind_a_product(op):
@@ -241,7 +242,8 @@ def cycles_of(network, machine=BASE):
 
 
 @pytest.mark.parametrize(("case", "words"), [
-    (((1, longest_row(BASE) + 1, 1, 5), 1), (f"{longest_row(BASE)}", f"{longest_row(BASE) + 1}")),
+    (((1, longest_row(BASE) + 1, 1, 5), 1), (f"{longest_row(BASE)}", f"{longest_row(BASE) + 1}", "4088")),
+    (((3, 514), 1, norm(514)), ("512", "514", "1016")),
     (((1, 3), 1), ("few",)),
     (((1, 65, 4, 13), 1, {"y_scale": 1.5}), ("larger",)),
 ])
@@ -251,6 +253,11 @@ def test_other_rows_stay_on_the_host_core_with_a_reason(case, words):
     assert isinstance(layer, CoreLayer)
     assert all(word in layer.reason for word in words)
     assert way_out(layer.op, layer.reason) != way_out(layer.op)
+
+
+@pytest.mark.parametrize("case", LONG, ids=lambda case: str(case[0]))
+def test_a_long_row_takes_less_than_a_cycle_an_element(case):
+    assert cycles_of(softmaxes(case)) <= np.prod(case[0])
 
 
 def test_a_machine_without_the_unit_leaves_rows_to_the_host_core():

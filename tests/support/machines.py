@@ -13,7 +13,7 @@ TINY = Machine(name="tiny", lanes=2, clusters=1, post_lanes=2, bus_bytes=4, acti
 MACHINES = {**PRESETS, TINY.name: TINY}
 
 MORE_UNITS = Machine(name="more units", array="winograd", lanes=4, clusters=2, post_lanes=2, bus_bytes=4,
-                     activation_bytes=16384, weight_bytes=8192, result_bytes=4096, parameter_channels=512,
+                     activation_bytes=16384, weight_bytes=8192, result_bytes=4096, parameter_channels=1024,
                      channel_kernels=True, integer_requantise=True, row_unit=True, wide_words=True)
 """A small machine with units that no preset has, so that one simulator does for the tests of each."""
 

@@ -57,9 +57,19 @@ def longest_row(machine: Machine) -> int:
     return most // machine.lanes * machine.lanes
 
 
-def _longest_norm(machine: Machine) -> int:
-    """Return the same of a normalisation, whose gains and shifts lie in the parameter buffer too."""
-    return min(MAX_NORM_LENGTH, longest_row(machine), machine.parameter_channels // 2 // machine.lanes * machine.lanes)
+def _longest(length: int, machine: Machine, *, norm: bool) -> int:
+    """Return the elements at most of rows whose length is a multiple of ``machine.lanes`` as ``length`` is, or not.
+
+    Where it is one, all elements have the parameters of one lane group (``compiler.plan.algorithms``); gains and shifts
+    lie in the parameter buffer, too.
+    """
+    most, alike = min(MAX_ROW_LENGTH, MAX_BLOCK_CHANNELS, machine.result_bytes), length % machine.lanes == 0
+    if norm:
+        rest = machine.parameter_channels - machine.lanes if alike else machine.parameter_channels // 2
+        most = min(most, MAX_NORM_LENGTH, rest)
+    elif not alike:
+        most = min(most, machine.parameter_channels)
+    return most // machine.lanes * machine.lanes
 
 
 def with_row_layers(network: Network, machine: Machine) -> Network:
@@ -115,9 +125,11 @@ def _row_layer(layer: AnyLayer, network: Network, tensors: dict[str, TensorInfo]
     source, target = tensors[layer.inputs[0]], tensors[layer.output]
     call = _call_of(layer, network, tensors)
     rows = _rows_of(call)
-    longest = longest_row(machine) if layer.op == _SOFTMAX else _longest_norm(machine)
+    longest = _longest(rows.length, machine, norm=layer.op == _NORM)
     if rows.length > longest:
-        return replace(layer, reason=f"the row unit takes rows of up to {longest} elements, and these have "
+        even = _longest(machine.lanes, machine, norm=layer.op == _NORM)
+        more = f", or {even} of a multiple of {machine.lanes}," if even > longest else ""
+        return replace(layer, reason=f"the row unit takes rows of up to {longest} elements{more} and these have "
                                      f"{rows.length}")
     function = _softmax(call) if layer.op == _SOFTMAX else _norm(call, rows)
     if isinstance(function, str):

@@ -55,7 +55,7 @@ def levels_of(rng, count, length, widest):
 
 
 @pytest.mark.parametrize("op", [LAYER, ROOT])
-@pytest.mark.parametrize("length", [LEAST_NORM_ROW, 128, 400])
+@pytest.mark.parametrize("length", [LEAST_NORM_ROW, 128, 400, 514, 768, MAX_NORM_LENGTH])
 def test_whole_arrays_are_computed_as_single_rows(op, length):
     rng = np.random.default_rng(length)
     norm = replace(norm_of(op, *case_of(rng, length), np.float32(0.035), np.float32(0.02)), low=-20, high=90)
@@ -114,7 +114,7 @@ def test_numbers_that_the_unit_has_not_are_refused(length, factor, epsilon):
 def compared(op, elements):
     """Return how many elements are a level beside ONNX Runtime's, of how many; none is further off."""
     off, seen, rng = 0, 0, np.random.default_rng(7)
-    for length in (32, 96, 128, 192, 384, 480):
+    for length in (32, 96, 128, 192, 384, 480, 768):
         for x_scale in map(np.float32, (0.004, 0.035, 0.4)):
             for y_scale in map(np.float32, (0.02, 0.03)):
                 scale, bias = case_of(rng, length)

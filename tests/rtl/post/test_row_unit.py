@@ -86,7 +86,8 @@ def normalised(machine, x, softmax, base=5):
 
 def machine_of(lanes):
     """Return a machine with so many lanes of post-processing."""
-    return Machine(name=f"{lanes} lanes", lanes=lanes, clusters=max(1, lanes // 4), post_lanes=lanes, row_unit=True)
+    return Machine(name=f"{lanes} lanes", lanes=lanes, clusters=max(1, lanes // 4), post_lanes=lanes, row_unit=True,
+                   parameter_channels=2048)
 
 
 SHAPES = [(1, 1), (2, 1), (9, 1), (1, 300), (5, 8), (6, 9), (4, 17), (8, 40), (6, 65), (3, 197)]
@@ -104,7 +105,7 @@ def test_rows_are_those_of_the_reference(lanes, rows, length):
     assert cycles == row_cycles(machine, rows, length)
 
 
-NORMS = [(1, 32), (2, 33), (4, 128), (3, 196), (2, 512)]
+NORMS = [(1, 32), (2, 33), (4, 128), (3, 196), (2, 512), (3, 514), (4, 768), (2, 1024)]
 
 
 def norm_of(rng, length, about):
