@@ -62,7 +62,7 @@ class CoreSoftmax(CoreOperator):
 
 @dataclass(frozen=True)
 class CoreIntegerSoftmax(CoreOperator):
-    """Softmax of levels in whole numbers: `kernels.levels.softmax_steps`."""
+    """Softmax of levels in whole numbers: `kernels.levels.softmax.softmax_steps`."""
 
     op_type: str = "SoftmaxInIntegers"
 

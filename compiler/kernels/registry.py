@@ -15,9 +15,10 @@ from tilewright.compiler.kernels.levels.normalisation_of_levels import NORMALISA
 from tilewright.compiler.kernels.levels.pair_look_up import PAIR_LOOK_UP, QUOTIENT_OF_LEVELS
 from tilewright.compiler.kernels.levels.parameters_of_sums import PARAMETERS_OF_SUMS
 from tilewright.compiler.kernels.levels.response_of_levels import RESPONSE_OF_LEVELS
-from tilewright.compiler.kernels.levels.softmax_in_integers import SOFTMAX_IN_INTEGERS
-from tilewright.compiler.kernels.levels.softmax_of_levels import LOG_SOFTMAX_OF_LEVELS, SOFTMAX_OF_LEVELS
-from tilewright.compiler.kernels.levels.softmax_of_words import SOFTMAX_OF_WORDS
+from tilewright.compiler.kernels.levels.softmax.log_softmax_of_levels import LOG_SOFTMAX_OF_LEVELS
+from tilewright.compiler.kernels.levels.softmax.softmax_in_integers import SOFTMAX_IN_INTEGERS
+from tilewright.compiler.kernels.levels.softmax.softmax_of_levels import SOFTMAX_OF_LEVELS
+from tilewright.compiler.kernels.levels.softmax.softmax_of_words import SOFTMAX_OF_WORDS
 from tilewright.compiler.kernels.levels.word_look_up import WORD_LOOK_UP
 from tilewright.compiler.kernels.operators import (
     arithmetic,

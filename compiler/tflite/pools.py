@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.compiler.kernels.levels.softmax_steps import integer_softmax
+from tilewright.compiler.kernels.levels.softmax.softmax_steps import integer_softmax
 from tilewright.compiler.tflite.bounds import clamped, level_bounds, put_result, result_of
 from tilewright.compiler.tflite.element_moves import inner_axis, put_in_file_layout
 from tilewright.compiler.tflite.graph_builder import FLOAT, INT32, INT64, LAST, GraphBuilder, LevelNumbers, constant_of

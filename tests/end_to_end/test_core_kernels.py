@@ -54,6 +54,8 @@ def kernels_side_by_side():
         ("WordLookUp", ("q", constant("words", rng.integers(-(1 << 15), 1 << 15, 1 << 16), np.int16)), image, "int8"),
         ("SoftmaxOfLevels", ("q",), image, "float32", {"scale_value": 0.06, "axis": 1}),
         ("LogSoftmaxOfLevels", ("q",), image, "float32", {"scale_value": 0.06, "axis": 1}),
+        ("LogSoftmaxOfLevels", ("q",), image, "int8", {"scale_value": 0.06, "axis": 1, "y_scale": 0.1,
+                                                       "y_zero_point": 127}),
         ("SoftmaxOfLevels", ("q",), image, "int8", {"scale_value": 0.06, "axis": 1, **levels}),
         ("ResponseOfLevels", ("q",), image, "int8",
          {"scale_value": 0.5, "zero_point_value": 3, "size": 5, "y_scale": 0.4, "y_zero_point": 3}),

@@ -18,7 +18,7 @@ FLOORS = (
     "rtl/stream", "rtl/arithmetic", "rtl/bus", "rtl/buffers", "rtl/array/sequencer", "rtl/array", "rtl/load",
     "rtl/store", "rtl/post", "rtl/port", "rtl",
     "compiler/errors", "compiler/kernels/language", "compiler/kernels/operators",
-    "compiler/kernels/levels", "compiler/kernels",
+    "compiler/kernels/levels", "compiler/kernels/levels/softmax", "compiler/kernels",
     "compiler/network", "compiler/network/factors", "compiler/network/parts", "compiler/network/rows",
     "compiler/channels", "compiler/graph",
     "compiler/normal", "compiler/normal/arithmetic", "compiler/normal/forms", "compiler/normal/rules",

@@ -10,7 +10,7 @@ from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxCast, OnnxQuantizeLinear
 from tilewright.compiler.graph.rewrite import Pass
-from tilewright.compiler.kernels.levels.softmax_steps import integer_softmax
+from tilewright.compiler.kernels.levels.softmax.softmax_steps import integer_softmax
 
 __all__ = ["FuseSoftmax"]
 
@@ -18,7 +18,7 @@ _LEAST = -128
 
 
 class FuseSoftmax(Pass):
-    """Replace what `kernels.levels.softmax_steps` puts, up to the levels, by one operator."""
+    """Replace what `kernels.levels.softmax.softmax_steps` puts, up to the levels, by one operator."""
 
     def apply(self, graph: Graph) -> Graph:
         for node in graph.nodes:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.compiler.kernels.operators.test_elementwise import check_c
 from tests.support.core_kernels import call_of, compute
-from tilewright.compiler.kernels.levels.softmax_in_integers import SOFTMAX_IN_INTEGERS
+from tilewright.compiler.kernels.levels.softmax.softmax_in_integers import SOFTMAX_IN_INTEGERS
 from tilewright.compiler.tflite.numbers.kernel_numbers import softmax_terms
 from tilewright.isa.integers.gemmlowp import divide_by_power, high_product
 

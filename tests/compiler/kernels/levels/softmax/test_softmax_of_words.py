@@ -5,7 +5,7 @@ import pytest
 
 from tests.compiler.kernels.operators.test_elementwise import check_c
 from tests.support.core_kernels import call_of, compute
-from tilewright.compiler.kernels.levels.softmax_of_words import SOFTMAX_OF_WORDS
+from tilewright.compiler.kernels.levels.softmax.softmax_of_words import SOFTMAX_OF_WORDS
 
 SHAPES = (((1, 300), 1), ((2, 5, 3, 4), 1), ((3, 7), -1), ((4, 1), 1), ((1, 8, 4, 16), 1))
 

@@ -10,8 +10,8 @@ from tilewright.compiler.kernels.language.c_loops import INDENT
 from tilewright.compiler.kernels.language.checked import CheckedKernel, Dims, Refused, at_most, required
 from tilewright.compiler.kernels.language.core_cycles import ROW, START
 from tilewright.compiler.kernels.language.rows import Rows
-from tilewright.compiler.kernels.levels.softmax_rows import c_loaded, c_stored, load_cycles, store_cycles
-from tilewright.compiler.kernels.levels.softmax_steps import NEWTON_SLOPE, NEWTON_START
+from tilewright.compiler.kernels.levels.softmax.softmax_rows import c_loaded, c_stored, load_cycles, store_cycles
+from tilewright.compiler.kernels.levels.softmax.softmax_steps import NEWTON_SLOPE, NEWTON_START
 from tilewright.compiler.kernels.operators.softmax import rows_of
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
