@@ -260,6 +260,18 @@ def test_a_long_row_takes_less_than_a_cycle_an_element(case):
     assert cycles_of(softmaxes(case)) <= np.prod(case[0])
 
 
+@pytest.mark.parametrize(("dims", "axis"), [((1, 40, 18, 30), 3), ((1, 40, 18, 30), 2), ((1, 60, 50, 7), 2)])
+def test_rows_that_lie_in_no_run_are_copied_into_one_where_that_is_cheaper(dims, axis):
+    network = softmaxes((dims, axis))
+    compiled = compile_layers(network, BASE)
+    assert all(isinstance(layer, Layer) for layer in compiled.network.layers)
+    inputs, (output,) = inputs_of(network), network.outputs
+    ours, theirs = (run_network(each, inputs)[output.name].astype(int) for each in (compiled.network, network))
+    assert np.abs(ours - theirs).max() <= 1
+    assert len(np.unique(ours)) > 10
+    assert cycles_of(network) <= 8 * np.prod(dims)      # 48 on the host core
+
+
 def test_a_machine_without_the_unit_leaves_rows_to_the_host_core():
     network = softmaxes(*CASES)
     for machine in (preset("nano"), replace(BASE, value_tables=False)):

@@ -44,7 +44,7 @@ NO_UNIT = "the machine has no row unit, which would take it"
 
 _SOFTMAX, _NORM, _ARGMAX = "SoftmaxOfLevels", "NormalisationOfLevels", "ArgMax"
 
-_MOST_COPIES = 16
+_MOST_COPIES = 64
 """Of rows that do not lie in one run: each copy is a layer."""
 
 _COLUMNS = 256
@@ -256,8 +256,8 @@ def _turned(of: tuple[Call, Rows], layer: CoreLayer, ends: tuple[TensorInfo, Ten
         kept = [(rows.dims[axis], operand.strides[axis]) for axis in rows.kept if rows.dims[axis] > 1]
         if len(along) > 1 or len(kept) > 2:
             return None
-        # A copy has two axes, rows and pixels; each index of a third axis has a copy of its own.
-        (outer, outer_step), (inner, inner_step) = ([(1, 0)] * 2 + kept)[-2:]
+        # A copy has two axes, rows and pixels; each index of a third axis, the shorter one, has a copy of its own.
+        (outer, outer_step), (inner, inner_step) = ([(1, 0)] * 2 + sorted(kept, key=lambda each: each[0]))[-2:]
         if outer > _MOST_COPIES or max(rows.length, inner) > MAX_COLUMNS:
             return None
         image = replace(info, name=f"{layer.name}:{what} in rows", shape=(rows.length, outer, inner), place=None,

@@ -130,6 +130,8 @@ def _rewritten(state: ImageState, node: Node, wanted: dict[str, Form]) -> bool:
         multiplied(state, node, matrices)
         return True
     operator, forms = node.operator, [form for name in _data(node) if (form := state.form(name)) is not None]
+    if isinstance(operator, OnnxQuantizeLinear) and not forms and state.graph.producer(node.inputs[0]) is not None:
+        return False    # What is not computed on images is moved once it is integers.
     if isinstance(operator, _Elementwise) or _looks_up(state.graph, node):
         form = forms[0] if forms else wanted.get(node.output)
         return form is not None and _elementwise(state, node, form)

@@ -4,7 +4,7 @@ import numpy as np
 
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxOperator, OnnxPad, OnnxReduceMean, OnnxResize
-from tilewright.compiler.network.image_forms import LINE, Form
+from tilewright.compiler.network.image_forms import Form
 from tilewright.compiler.passes.images.state import ImageState
 
 __all__ = ["moved"]
@@ -22,7 +22,7 @@ def moved(state: ImageState, node: Node, data: tuple[str, ...], form: Form) -> b
         case OnnxPad():
             return _padded(state, node, form, rank)
         case OnnxResize():
-            return form == LINE and _resized(state, node)
+            return _resized(state, node, form, rank)
         case OnnxReduceMean():
             return _averaged(state, node, form, rank)
         case _:
@@ -68,21 +68,22 @@ def _sliced(state: ImageState, node: Node, form: Form, rank: int) -> bool:
     return True
 
 
-def _resized(state: ImageState, node: Node) -> bool:
+def _resized(state: ImageState, node: Node, form: Form, rank: int) -> bool:
     assert isinstance(node.operator, OnnxResize)
     inputs = list(node.inputs)
     for index in range(1, len(inputs)):
         values = state.graph.constants.get(inputs[index])
-        if index != 1 and values is not None and values.size == 3:
-            name = f"{node.output}:{index} of its image"
-            state.constants[name] = np.insert(values, 2, 1)
+        if index != 1 and values is not None and values.size == rank:
+            name, whole = f"{node.output}:{index} of its image", np.ones(4, values.dtype)
+            whole[[form.axis(axis, rank) for axis in range(rank)]] = values
+            state.constants[name] = whole
             inputs[index] = name
         elif inputs[index]:
             return False
     if node.operator.axes is not None:
         return False
-    inputs[0] = state.image(inputs[0], LINE)
-    state.add(node, node.operator, tuple(inputs), LINE)
+    inputs[0] = state.image(inputs[0], form)
+    state.add(node, node.operator, tuple(inputs), form)
     return True
 
 

@@ -150,3 +150,37 @@ def test_a_softmax_that_ends_the_model_reads_rows_as_its_product_leaves_them() -
                 "b": np.arange(70, dtype=np.float32)}, (1, 10, 12)).SerializeToString())
     assert [layer.op for layer in network.layers if isinstance(layer, CoreLayer)] == [
         "DequantizeLinear", "Add", "Softmax"]
+
+
+@pytest.mark.parametrize(("op", "axis"), [("ReduceSum", 1), ("ReduceSum", 2), ("ReduceMean", 1), ("ReduceMean", 2)])
+def test_a_sum_that_keeps_its_axis_before_a_product_is_a_layer(op: str, axis: int) -> None:
+    model = ModelBuilder("qdq", seed=9)
+    x = model.matmul(model.input((1, 12, 16)), 24)
+    kept = (1, 1, 24) if axis == 1 else (1, 12, 1)
+    out = model.value(kept, np.float32(0.3 if op == "ReduceSum" else 0.02), 3)
+    real = [model.dequantised(x)]
+    reduced = model.node(op, real, "mean", axes=[axis], keepdims=1) if op == "ReduceMean" else \
+        model.node(op, [*real, model.constant(np.array([axis], np.int64))], "sum", keepdims=1)
+    model.quantised(reduced, out)
+    network = assert_layers(model.finish(model.matmul(out, 8)))
+    assert not any(isinstance(layer, CoreLayer) for layer in network.layers)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_line_that_is_resized_is_resized_as_an_image(mode: str, turned: bool) -> None:
+    model = ModelBuilder("qdq", seed=9)
+    x = model.matmul(model.input((1, 12, 16)), 24)
+    real = model.dequantised(x)
+    if turned:      # as torch exports it
+        real = model.node("Transpose", [real], "turned", perm=[0, 2, 1])
+    scales = model.constant(np.array([1, 1, 2] if turned else [1, 2, 1], np.float32))
+    way = "asymmetric" if mode == "nearest" else "half_pixel"
+    real = model.node("Resize", [real, "", scales], "resized", mode=mode, coordinate_transformation_mode=way,
+                      **({"nearest_mode": "floor"} if mode == "nearest" else {}))
+    if turned:
+        real = model.node("Transpose", [real], "back", perm=[0, 2, 1])
+    out = model.value((1, 24, 24), x.scale, x.zero_point)
+    model.quantised(real, out)
+    network = assert_layers(model.finish(model.matmul(out, 8)))
+    assert not any(isinstance(layer, CoreLayer) for layer in network.layers)
