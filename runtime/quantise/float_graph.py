@@ -34,6 +34,7 @@ from tilewright.runtime.quantise.normalisations import (
     put_together,
 )
 from tilewright.runtime.quantise.own_biases import own_biases
+from tilewright.runtime.quantise.product_scales import factor_and_shift, fold_into_products, scale_behind_products
 from tilewright.runtime.quantise.second_quantisation import (
     Levels,
     fold_weights,
@@ -41,7 +42,6 @@ from tilewright.runtime.quantise.second_quantisation import (
     name_nodes,
 )
 from tilewright.runtime.quantise.softmax_levels import softmax_results
-from tilewright.runtime.quantise.vector_normalisations import factor_and_shift, fold_into_products
 from tilewright.tools.files import reason
 
 __all__ = ["OPSET", "Prepared", "Rules", "attention_weights", "behind_softmax", "prepare"]
@@ -94,7 +94,7 @@ def prepare(read: onnx.ModelProto) -> Prepared:
     shapes = _shapes_of(cleaned.graph)
     groups_apart(cleaned.graph, shapes)
     proto = _optimise(_with_normalisations(_upgrade(cleaned)))
-    if fold_into_products(proto.graph):
+    if fold_into_products(proto.graph) | scale_behind_products(proto.graph):
         proto = _optimise(proto)
     for rules in (_NORMALISATION, _SCALING):
         if _rewrite(proto, rules, shapes):

@@ -30,10 +30,10 @@ from tilewright.runtime.quantise import (
     masked_scores,
     normalisations,
     own_biases,
+    product_scales,
     second_quantisation,
     softmax_levels,
     step_ranges,
-    vector_normalisations,
     whole_numbers,
 )
 from tilewright.runtime.quantise import samples as calibration_module
@@ -128,7 +128,7 @@ def _key(read: onnx.ModelProto, calibrate: Path | None) -> str:
         made.update(read_limited(calibrate))
     for module in (__file__, biased_products.__file__, float_graph.__file__, float_regions.__file__,
                    masked_scores.__file__, normalisations.__file__, own_biases.__file__, second_quantisation.__file__,
-                   softmax_levels.__file__, step_ranges.__file__, vector_normalisations.__file__,
+                   softmax_levels.__file__, step_ranges.__file__, product_scales.__file__,
                    whole_numbers.__file__, calibration_module.__file__, static_quantiser.__file__):
         made.update(Path(module).read_bytes())
     made.update(onnxruntime.__version__.encode())
