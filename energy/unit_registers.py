@@ -28,7 +28,7 @@ def row_unit_registers(machine: Machine) -> int:
 
     Counted on machines of 1, 2, 4 and 8 lanes of 4 KiB memories: within 1 %.
     """
-    return 804 + 310 * machine.post_lanes if machine.normalises_rows else 0
+    return 804 + 304 * machine.post_lanes if machine.normalises_rows else 0
 
 
 def decoder_registers(machine: Machine) -> dict[str, int]:

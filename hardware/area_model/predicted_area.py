@@ -53,7 +53,7 @@ class PredictedArea:
         return {name: self.total(name) for name in names}
 
 
-_ROW_UNIT = {"LUT": (365.0, 58.0), "carry": (111.0, 21.0), "FF": (804.0, 310.0)}
+_ROW_UNIT = {"LUT": (365.0, 58.0), "carry": (111.0, 21.0), "FF": (804.0, 304.0)}
 """Of the row unit on ECP5, and for each lane of post-processing: Yosys 0.70, `rtl.post.row_unit` alone at 1, 2, 8, 16
 lanes (423 to 1,308 LUT4), without the choices between its entries and sums, and before it normalised: roots and
 products of a normalisation are not in them. Flip-flops are those of all that belongs to it now."""

@@ -11,7 +11,7 @@ the place of Σ x in the level, and the spread is n Σ x² - 2 n z Σ x + extra,
 
 A row of more than 512 elements, an even number, is a long one. Half of n takes the place of n in n x, which so has its
 17 bits, and in n z; the spread is as before, with 4 times the extra, and its root has 7 digits or 6. The level is that
-of (n/2 x - floor(Σ x / 2)) gain - floor(odd gain / 2), where odd is 1 if the sum is odd: half of the difference.
+of (n/2 x - floor(Σ x / 2)) gain, less floor(gain / 64) behind the last shift if the sum is odd: half the difference.
 
 ONNX Runtime computes these in float32. With gains and shifts of 18 bits some hundreds of a million elements lie a level
 beside its own, and none further.
@@ -208,7 +208,8 @@ def norm_row(levels: Sequence[int], norm: RowNorm) -> list[int]:
     centre = total >> half if norm.centred else norm.offset
     odd = total & half if norm.centred else 0
     assert factor.bit_length() == MANTISSA_BITS
-    sums = [((n >> half) * x - centre) * gain - (odd * gain >> 1) + (shift * root >> SHIFT_PLACES) >> SUM_PLACES
+    sums = [(((n >> half) * x - centre) * gain + (shift * root >> SHIFT_PLACES) >> SUM_PLACES) - (
+                odd * gain >> SUM_PLACES + 1)
             for x, gain, shift in zip(levels, norm.gains, norm.shifts, strict=True)]
     return [requantise(each, bias=0, mantissa=factor, shift=norm.shift + places, zero_point=norm.zero_point,
                        low=norm.low, high=norm.high) for each in sums]

@@ -166,6 +166,6 @@ def norm_rows(levels: Int8, norm: NormNumbers, one: tuple[int, int], clamp: _Cla
         raise RowNormError(length, int(spread[bad][0]))
     # Below 2**48 a root of float64, cut off, is that of integers: a square less one is further off than it rounds.
     root = np.maximum(np.sqrt(np.ldexp(spread.astype(np.float64), 2 * digits)).astype(np.int64), LEAST_ROOT)
-    total = ((norm.products[words] - centre) * norm.gains - (odd * norm.gains >> 1)
-             + (norm.shifts * root >> SHIFT_PLACES)) >> SUM_PLACES
+    total = ((norm.products[words] - centre) * norm.gains + (norm.shifts * root >> SHIFT_PLACES)) >> SUM_PLACES
+    total -= odd * norm.gains >> SUM_PLACES + 1
     return requantise(total.astype(np.int32), np.zeros(1, np.int32), _factors(root << ROOT_PLACES, one), *clamp)

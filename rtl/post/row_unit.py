@@ -322,7 +322,7 @@ class RowUnit(Component):
               spread: RowSpread) -> tuple[Pipeline, Value]:
         """Multiply differences from the centre by gains, shifts by the root, and add: `NORM_STAGES` stages.
 
-        The ``middle`` is the centre, and whether half of a gain is to be taken away besides.
+        The ``middle`` is the centre, and whether half of a gain, so shifted, is to be taken away besides.
         Return them, and whether the results of a row begin a cycle later. Each stage takes what is a row's own as its
         first vector comes there, since the last rows follow each other without a gap.
         """
@@ -336,11 +336,12 @@ class RowUnit(Component):
         norm.step(odd=odd, **{f"d_{lane}": self.entries[lane][SQUARE_BITS:].as_signed() - centre for lane in lanes})
         norm.step(**{f"a_{lane}": getattr(norm, f"d_{lane}") * self.gains[lane] for lane in lanes},
                   **{f"b_{lane}": self.shifts[lane] * root for lane in lanes},
-                  **{f"half_{lane}": Mux(norm.odd, self.gains[lane] >> 1, 0) for lane in lanes})
+                  **{f"half_{lane}": Mux(norm.odd, self.gains[lane][SUM_PLACES + 1:].as_signed(), 0) for lane in lanes})
         begins = norm.valid & norm.first
-        norm.step(**{f"sum_{lane}": (getattr(norm, f"a_{lane}") - getattr(norm, f"half_{lane}")
-                                     + (getattr(norm, f"b_{lane}") >> SHIFT_PLACES)
-                                     >> SUM_PLACES)[:WORD_BITS].as_signed() for lane in lanes})
+        # Of three summands synthesis would make an adder of logic: the shift keeps these apart.
+        norm.step(**{f"sum_{lane}": ((getattr(norm, f"a_{lane}") + (getattr(norm, f"b_{lane}") >> SHIFT_PLACES)
+                                      >> SUM_PLACES) - getattr(norm, f"half_{lane}"))[:WORD_BITS].as_signed()
+                     for lane in lanes})
         assert norm.depth == self.NORM_STAGES
         return norm, begins
 
