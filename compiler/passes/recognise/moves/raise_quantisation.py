@@ -1,8 +1,11 @@
 """Quantise before moving: ``Q(Transpose(x))`` becomes ``Transpose(Q(x))``, and ``Q(DQ(x))`` of one scale is x.
 
 What only moves elements commutes with quantisation. Concat(DQ(a), DQ(b)) of different scales becomes a Concat of
-tables that way; an input of the model that is sliced, or cut into phases, is quantised once, by the host.
+tables that way, of which one of a Reshape or Transpose is made before this; an input of the model that is sliced, or
+cut into phases, is quantised once, by the host.
 """
+
+from dataclasses import replace
 
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
@@ -12,6 +15,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxDequantizeLinear,
     OnnxGather,
     OnnxQuantizeLinear,
+    OnnxTranspose,
     OnnxView,
 )
 from tilewright.compiler.graph.rewrite import Pass
@@ -44,7 +48,33 @@ class RaiseQuantisation(Pass):
                     _can_rise(graph, move) and not _is_integer_concat(graph, quantise, move))):
                 graph, new = _raised(graph, quantise, move, made)
                 waiting += new
+            elif not quantise.onnx_nodes and (before := _before_view(graph, quantise)) is not None:
+                graph, new = before
+                waiting += new
         return graph.without_unread()
+
+
+def _before_view(graph: Graph, quantise: Node) -> tuple[Graph, list[str]] | None:
+    """Return the graph with levels quantised anew before they are viewed otherwise or turned, and what does so.
+
+    So a Concat finds the image where it lies. None if these are no such levels, or are read elsewhere.
+    """
+    dequantise = graph.producer(quantise.inputs[0])
+    if dequantise is None or not isinstance(dequantise.operator, OnnxDequantizeLinear) \
+            or graph.only_reader(dequantise.output) is not quantise:
+        return None
+    move = graph.producer(dequantise.inputs[0])
+    if move is None or not isinstance(move.operator, OnnxView | OnnxTranspose) or move.inputs[0] in graph.constants \
+            or graph.only_reader(move.output) is not dequantise or move.output in graph.outputs:
+        return None
+    source, kinds = graph.tensors[move.inputs[0]], [graph.tensors[each.output] for each in (dequantise, quantise)]
+    names = f"{quantise.output}:floats", f"{quantise.output}:levels"
+    graph = graph.with_tensors(*(replace(kind, name=name, shape=source.shape)
+                                 for name, kind in zip(names, kinds, strict=True)))
+    return graph.replaced(
+        (move, dequantise, quantise), dequantise.with_(inputs=(source.name, *dequantise.inputs[1:]), output=names[0]),
+        quantise.with_(inputs=(names[0], *quantise.inputs[1:]), output=names[1]),
+        move.with_(inputs=(names[1], *move.inputs[1:]), output=quantise.output)), [names[1]]
 
 
 def _is_integer_concat(graph: Graph, quantise: Node, move: Node) -> bool:
