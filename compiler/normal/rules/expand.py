@@ -4,6 +4,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tilewright.compiler.normal.edit import Edit
+from tilewright.compiler.normal.folding import folds
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.rules.storage import storage_of
 from tilewright.compiler.normal.values import attribute, constant, is_constant
@@ -105,7 +106,9 @@ def _expands(edit: Edit, node: ir.Node, mixed: bool) -> bool:
 
 
 def _expanded(edit: Edit, node: ir.Node) -> bool:
-    """Replace a node by its float form between DQ and Q; tell whether it has one."""
+    """Replace a node by its float form between DQ and Q; tell whether it has one, and its constants are known."""
+    if any(_is_to_fold(each) for each in node.inputs):
+        return False
     name, x = node.op_type.removeprefix("QLinear").removeprefix("Q"), list(node.inputs)
     bias = None
     if name == "Concat":
@@ -149,6 +152,12 @@ def _expanded(edit: Edit, node: ir.Node) -> bool:
     edit.replace(node, new)
     maker.name = node.name
     return True
+
+
+def _is_to_fold(value: ir.Value | None) -> bool:
+    """Tell whether a value is computed of constants alone, and so will be one."""
+    maker = None if value is None else value.producer()
+    return maker is not None and folds(maker) and all(each is None or is_constant(each) for each in maker.inputs)
 
 
 def _turned_pool(edit: Edit, node: ir.Node) -> bool:

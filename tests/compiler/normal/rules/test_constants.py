@@ -60,6 +60,25 @@ def test_a_bias_that_is_computed_for_a_product_of_levels_is_a_constant():
     assert_layers(made.SerializeToString())
 
 
+def test_scales_that_are_computed_for_a_mixed_convolution_keep_their_axis():
+    rng = np.random.default_rng(2)
+    constants = {"w": rng.integers(-127, 128, (3, 1, 2, 2)).astype(np.int8), "wz": np.zeros(3, np.int8),
+                 "s": np.float32(0.02), "z": np.uint8(3), "ws0": np.float32([0.01]), "ws1": np.float32([0.02, 0.03]),
+                 "zi": np.int8(-9)}
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+             helper.make_node("Concat", ["ws0", "ws1"], ["ws"], axis=0),
+             helper.make_node("QLinearConv", ["q", "s", "z", "w", "ws", "wz", "s", "z"], ["p"]),
+             helper.make_node("DequantizeLinear", ["p", "s", "z"], ["f"]),
+             helper.make_node("QuantizeLinear", ["f", "s", "zi"], ["g"]),
+             helper.make_node("DequantizeLinear", ["g", "s", "zi"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 1, 6, 6))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 3, 5, 5))],
+        [numpy_helper.from_array(np.asarray(value), key) for key, value in constants.items()])
+    made = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    assert not any(isinstance(layer, CoreLayer) for layer in assert_layers(made.SerializeToString()).layers)
+
+
 TWICE = [dequantise("c", "dc", "c"), quantise("dc", "qc", "q"), dequantise("qc", "e", "q")]
 MOVED = {
     "alone": [],
