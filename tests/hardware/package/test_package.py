@@ -248,6 +248,17 @@ def test_the_readme_lists_every_memory(packages):
                          re.MULTILINE)
 
 
+@pytest.mark.slow
+def test_the_commands_of_the_readme_for_yosys_end(packages):
+    """That for a target without block RAM leaves the memories as they are, where plain ``synth`` takes hours."""
+    package = packages("nano")
+    ecp5, plain = re.findall(r'^    yosys -p "read_verilog [^;]+; (.+)"$', (package.folder / "README.md").read_text(),
+                             re.MULTILINE)
+    assert mapped(package, ecp5)["DP16KD"] > 20
+    kept = re.search(r"^\s+(\d+) +\$mem_v2$", synthesised(package, plain), re.MULTILINE)
+    assert int(kept[1]) >= package.text.count("\n  tilewright_memory #(") > 20
+
+
 def test_memories_and_multipliers_become_blocks_of_ecp5(packages):
     cells = mapped(packages("nano"), "synth_ecp5 -top {} -run begin:map_gates")
     assert NANO.multipliers + 4 * NANO.post_lanes <= cells["MULT18X18D"] <= NANO.multipliers + 4 * NANO.post_lanes + 6
@@ -265,12 +276,17 @@ def test_memories_and_multipliers_become_blocks_of_7_series(packages):
 
 def mapped(package: Package, synthesis: str) -> dict[str, int]:
     """Return how many cells of each kind Yosys makes of the package."""
+    report = synthesised(package, f"{synthesis.format(TOP)}; stat")
+    return {kind: int(count) for count, kind in re.findall(r"^\s+(\d+)\s+([A-Z]\w+)$", report, re.MULTILINE)}
+
+
+def synthesised(package: Package, commands: str) -> str:
+    """Return the last statistics that Yosys prints of the package."""
     # Through standard input: Yosys as WebAssembly does not see files under /tmp.
-    script = f"read_verilog <<text\n{package.text}\ntext\n{synthesis.format(TOP)}\nstat\n"
+    script = "\n".join((f"read_verilog <<text\n{package.text}\ntext", *commands.split("; "), ""))
     done = subprocess.run([*yosys_command(), "-"], input=script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    report = done.stdout[done.stdout.rindex("=== design hierarchy"):]
-    return {kind: int(count) for count, kind in re.findall(r"^\s+(\d+)\s+([A-Z]\w+)$", report, re.MULTILINE)}
+    return done.stdout[done.stdout.rindex("=== "):]
 
 
 def test_timing_constraints_are_read_by_opensta(packages, tmp_path):
