@@ -77,7 +77,7 @@ class TenantBench(Bench):
     def __init__(self, dut, way: WayOut) -> None:
         super().__init__(dut, way.seed, program=way.seed)
         self.way = way
-        self.memory.latency, self.memory.period = 20, 1
+        self.memory.latency, self.memory.period = 2, 1
 
     async def run_first(self) -> None:
         """Run a program as it was compiled; it is exact."""
