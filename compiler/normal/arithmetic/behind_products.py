@@ -33,11 +33,11 @@ class ConvOfLevels:
     axis: int = 0
 
 
-def conv_of_levels(edit: Edit, value: ir.Value | None) -> ConvOfLevels | None:
-    """Return the convolution or Gemm that makes ``value``; None of another value."""
+def conv_of_levels(edit: Edit, value: ir.Value | None, *, floats: bool = False) -> ConvOfLevels | None:
+    """Return the convolution or Gemm that makes ``value``, of ``floats`` too; None of another value."""
     node = None if value is None else value.producer()
     if value is None or node is None or node.domain or node.op_type not in ("Conv", "ConvTranspose", "Gemm") \
-            or edit.is_output(value) or len(readers(value)) != 1 or source(node.inputs[0]) is None:
+            or edit.is_output(value) or len(readers(value)) != 1 or (source(node.inputs[0]) is None and not floats):
         return None
     held = of_constant(node.inputs[1])
     rank = 0 if held is None else held.levels.ndim
@@ -70,7 +70,7 @@ def _apply_offsets(edit: Edit) -> int:
 def _offset(edit: Edit, node: ir.Node) -> bool:
     """Make what is added to a convolution, or taken from it, its bias; tell whether there was something."""
     for first, second in ((0, 1), (1, 0))[:1 if node.op_type == "Sub" else 2]:
-        product = conv_of_levels(edit, node.inputs[first])
+        product = conv_of_levels(edit, node.inputs[first], floats=True)
         offset = None if product is None else _per_channel(real_constant(node.inputs[second]), product)
         if product is None or offset is None or product.node.op_type == "Gemm":
             continue
@@ -102,7 +102,7 @@ def _with_inputs(node: ir.Node, index: int, value: ir.Value) -> None:
     node.replace_input_with(index, value)
 
 
-OFFSETS = Rule("offsets", "A constant per channel that is added to a Conv of levels is its bias",
+OFFSETS = Rule("offsets", "A constant per channel that is added to a Conv by constant levels is its bias",
                "a Conv is a sum of floats whose order ONNX leaves open, and its bias is one of them", _apply_offsets)
 
 

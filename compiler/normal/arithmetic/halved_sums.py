@@ -1,4 +1,4 @@
-"""A sum that a power of two multiplies or divides before it is quantised: a mean of two tensors, for instance."""
+"""Powers of two that multiply or divide: one after another, or a sum before it is quantised, as a mean of two does."""
 
 import numpy as np
 import onnx_ir as ir
@@ -13,7 +13,33 @@ _SUMS = ("Add", "Sub")
 
 
 def _apply(edit: Edit) -> int:
-    return sum(_scaled(edit, node) for node in edit.nodes() if is_quantise(node) and per_tensor(node))
+    return sum(_joined(edit, node) for node in edit.nodes() if node.graph is not None) + sum(
+        _scaled(edit, node) for node in edit.nodes() if is_quantise(node) and per_tensor(node))
+
+
+def _joined(edit: Edit, node: ir.Node) -> bool:
+    """Multiply once by the product of two powers of two, by none if it is 1; tell whether there are two.
+
+    A number that the first makes infinite, and the second would not, keeps both.
+    """
+    found = _power_of_two(node)
+    if found is None or edit.is_output(found[0]) or len(readers(found[0])) > 1:
+        return False
+    before = _power_of_two(found[0].producer())
+    if before is None or (before[1] > 1 and found[1] < 1):
+        return False
+    factor = np.float32(before[1] * found[1])
+    if not np.finfo(np.float32).tiny <= factor < np.inf or (factor == 1 and edit.is_output(node.outputs[0])):
+        return False
+    new = before[0] if factor == 1 else edit.insert(
+        node, "Mul", [before[0], edit.constant(np.asarray(factor), node.outputs[0].name)])
+    if factor == 1:
+        edit.redirect(node.outputs[0], new)
+        edit.drop(node)
+        return True
+    new.type, new.shape = node.outputs[0].type, node.outputs[0].shape
+    edit.replace(node, new)
+    return True
 
 
 def _scaled(edit: Edit, quantise: ir.Node) -> bool:
@@ -52,5 +78,6 @@ def _is_sum(x: ir.Value | None) -> bool:
         (held := constant(each)) is not None and held.size == 1 for each in maker.inputs)
 
 
-HALVES = Rule("halves", "Powers of two that multiply or divide a sum before a Q are in the Q's scale",
+HALVES = Rule("halves", "Powers of two that multiply or divide a sum before a Q are in the Q's scale, and of two in a "
+              "row there is one, or none if their product is 1",
               "a power of two changes no digit of a float32, but for subnormal ones", _apply)

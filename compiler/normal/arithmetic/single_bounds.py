@@ -10,9 +10,10 @@ from tilewright.compiler.normal.values import attribute, constant, is_constant, 
 __all__ = ["BOUNDS"]
 
 Bounds = tuple[ir.Value, np.float32, np.float32]
-"""A bounded tensor, its least and its greatest value."""
+"""A bounded tensor, its least and its greatest value: float32 holds each level of 8 bits."""
 
 _BOUNDS_ARE_INPUTS = 11
+_RELU_OF_LEVELS = 14
 _LEAST, _MOST = np.float32(-np.inf), np.float32(np.inf)
 
 
@@ -42,13 +43,14 @@ def _stated(edit: Edit, node: ir.Node) -> bool:
 
 def _bounded(edit: Edit, node: ir.Node, x: ir.Value, least: np.float32, most: np.float32) -> ir.Value:
     """Return ``x`` within bounds, by a node before ``node``."""
-    if least == 0 and most == _MOST:
+    kind = _kind(x)
+    if least == 0 and most == _MOST and (kind == np.float32 or (kind == np.int8 and edit.opset >= _RELU_OF_LEVELS)):
         new = edit.insert(node, "Relu", [x], like=node.name)
     elif edit.opset < _BOUNDS_ARE_INPUTS:
         stated = {key: float(each) for key, each in (("min", least), ("max", most)) if np.isfinite(each)}
         new = edit.insert(node, "Clip", [x], stated, like=node.name)
     else:
-        ends = [edit.constant(np.asarray(each), f"{node.outputs[0].name}:bound") if np.isfinite(each) else None
+        ends = [edit.constant(np.asarray(each, kind), f"{node.outputs[0].name}:bound") if np.isfinite(each) else None
                 for each in (least, most)]
         new = edit.insert(node, "Clip", [x, *ends], like=node.name)
     new.type, new.shape = node.outputs[0].type, node.outputs[0].shape
@@ -61,18 +63,18 @@ def _bounds(node: ir.Node) -> Bounds | None:
         return None
     x, *ends = node.inputs
     if node.op_type == "Relu" or (node.op_type == "LeakyRelu" and attribute(node, "alpha", 0.01) == 0):
-        return (x, np.float32(0), _MOST) if _of_floats(x) else None
+        return (x, np.float32(0), _MOST) if _kind(x) is not None else None
     if node.op_type in ("Max", "Min"):
         return _largest(node)
     if node.op_type == "PRelu":
         slope = constant(ends[0])
-        return (x, np.float32(0), _MOST) if slope is not None and not slope.any() and _of_floats(x) else None
+        return (x, np.float32(0), _MOST) if slope is not None and not slope.any() and _kind(x) is not None else None
     if node.op_type == "Where":
         return _chosen(node)
-    if node.op_type != "Clip" or node.attributes or not _of_floats(x):
+    if node.op_type != "Clip" or node.attributes or _kind(x) is None:
         return None
     held = [None if each is None else constant(each) for each in ends]
-    if any(each is not None and (array is None or array.size != 1 or array.dtype != np.float32)
+    if any(each is not None and (array is None or array.size != 1 or array.dtype != _kind(x))
            for each, array in zip(ends, held, strict=True)):
         return None
     least, most = ((each.item() if each is not None else default)
@@ -107,18 +109,21 @@ def _chosen(node: ir.Node) -> Bounds | None:
 
 
 def _number(x: ir.Value | None, other: ir.Value | None) -> np.float32 | None:
-    """Return the number of a constant of one finite float that does not change the shape of ``x``; None of another."""
+    """Return the one finite number of a constant that does not change the shape of ``x``; None of another."""
     bound = constant(other)
-    if x is None or bound is None or is_constant(x) or bound.size != 1 or bound.dtype != np.float32 \
+    if x is None or bound is None or is_constant(x) or bound.size != 1 or bound.dtype != _kind(x) \
             or not np.isfinite(bound).all() or (bound.ndim and (x.shape is None or len(x.shape) < bound.ndim)):
         return None
     return np.float32(bound.item())
 
 
-def _of_floats(x: ir.Value) -> bool:
-    return x.dtype in (None, ir.DataType.FLOAT)
+def _kind(x: ir.Value) -> np.dtype | None:
+    """Return the type of floats or of levels of 8 bits; None of other numbers."""
+    return _KINDS.get(x.dtype or ir.DataType.FLOAT)
 
 
+_KINDS: dict[ir.DataType, np.dtype] = {ir.DataType.FLOAT: np.dtype(np.float32), ir.DataType.INT8: np.dtype(np.int8),
+          ir.DataType.UINT8: np.dtype(np.uint8)}
 _READ = frozenset({"Relu", "Clip", "LeakyRelu", "Max", "Min", "PRelu", "Where"})
 _GREATER = frozenset({"Greater", "GreaterOrEqual"})
 _LESS = frozenset({"Less", "LessOrEqual"})

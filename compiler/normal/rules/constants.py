@@ -24,6 +24,8 @@ _INT8 = np.iinfo(np.int8)
 _OF_NUMBERS = frozenset({*WEIGHTS, "BatchNormalization", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
                          "PRelu", "Pow", "Where"})
 """Operators that are something else by the numbers that they read."""
+_OF_SIZES = frozenset({"Expand", "Gather", "Pad", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Unsqueeze"})
+"""Operators whose results have another shape by the numbers that they read behind their data."""
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
@@ -74,11 +76,17 @@ def _put_levels_first(node: ir.Node) -> None:
 
 
 def _reaches_levels(node: ir.Node) -> bool:
-    """Tell whether a product or an operator on levels reads what is made of a node's constant, perhaps through such."""
+    """Tell whether a product or an operator on levels reads what is made of a node's constant, perhaps through such.
+
+    Or an operator that takes sizes from it: other rules ask for shapes.
+    """
     todo, seen = [node], 0
     while todo and seen < 64:
         seen += 1
-        for reader in (use.node for output in todo.pop().outputs for use in output.uses()):
+        for use in (use for output in todo.pop().outputs for use in output.uses()):
+            reader = use.node
+            if use.idx and not reader.domain and reader.op_type in _OF_SIZES:
+                return True
             if is_quantise(reader) or is_dequantise(reader) or is_of_levels(reader) or (
                     not reader.domain and reader.op_type in _OF_NUMBERS):
                 return True

@@ -44,6 +44,20 @@ def test_what_is_added_is_a_bias(op, inputs, bias):
     assert op not in _made(_model(node(op, list(inputs), "e"), constants=constants, bias=bias), "offsets")
 
 
+def test_what_is_added_to_a_product_of_floats_is_a_bias():
+    nodes = [node("QuantizeLinear", ["x", "xs", "xz"], "xq"), node("DequantizeLinear", ["xq", "xs", "xz"], "xd"),
+             node("Clip", ["xd", "", "most"], "xc"), node("DequantizeLinear", ["w", "ws", "wz"], "wd"),
+             node("Conv", ["xc", "wd"], "c"), node("Add", ["c", "v"], "e"),
+             node("QuantizeLinear", ["e", "ys", "yz"], "q"), node("DequantizeLinear", ["q", "ys", "yz"], "y")]
+    read = {name for each in nodes for name in each.input}
+    constants = {name: each for name, each in {**_BASE, "v": _VECTOR, "most": scalar(.713)}.items() if name in read}
+    proto = model(nodes, constants)
+    form = normalise(proto)
+    assert "Add" not in operators(form.proto)
+    np.testing.assert_allclose(computed(form.proto)[0], computed(proto)[0], atol=.0501)
+    assert_layers(form.proto.SerializeToString())
+
+
 def test_a_bias_of_levels_that_is_shaped_stays_levels():
     behind = [node("Reshape", ["bd", "shape"], "v"), node("Add", ["c", "v"], "e")]
     proto = _model(*behind, constants={"shape": np.int64([1, 8, 1, 1])})

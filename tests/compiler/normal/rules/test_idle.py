@@ -107,6 +107,45 @@ def test_bounds_are_one_operator(nodes, left):
     assert _left(nodes, {key: each for key, each in _ENDS.items() if key in used}) == left
 
 
+@pytest.mark.parametrize(("nodes", "left"), [
+    ([node("Max", ["xq", "none"], "b")], ["Relu"]),
+    ([node("Max", ["low", "xq"], "n"), node("Min", ["n", "high"], "b")], ["Clip"]),
+    ([node("Greater", ["xq", "none"], "m"), node("Where", ["m", "xq", "none"], "b")], ["Relu"]),
+    ([node("Clip", ["xq", "low"], "n"), node("Relu", ["n"], "b")], ["Relu"]),
+])
+def test_bounds_of_levels_are_one_operator(nodes, left):
+    used = {name for each in nodes for name in each.input}
+    ends = {name: zero(each) for name, each in (("low", -40), ("none", 0), ("high", 40)) if name in used}
+    pair = node("QuantizeLinear", ["x", "s", "z"], "xq"), node("DequantizeLinear", ["b", "s", "z"], "y")
+    proto = model([pair[0], *nodes, pair[1]], {"s": scalar(.02), "z": zero(3), **ends})
+    form = normalise(proto)
+    assert list(faults(form.proto)) == []
+    assert operators(form.proto) == [_PAIR[0], *left, _PAIR[1]]
+    np.testing.assert_array_equal(computed(form.proto)[0], computed(proto)[0])
+
+
+@pytest.mark.parametrize(("nodes", "left"), [
+    ([node("Div", ["a", "two"], "n"), node("Mul", ["n", "two"], "b")], []),
+    ([node("Div", ["a", "two"], "n"), node("Mul", ["eight", "n"], "b")], ["Mul"]),
+    ([node("Mul", ["a", "eight"], "n"), node("Div", ["n", "two"], "b")], ["Mul", "Div"]),
+    ([node("Div", ["a", "two"], "n"), node("Mul", ["n", "two"], "m"), node("Sub", ["n", "m"], "b")],
+     ["Div", "Mul", "Sub"]),
+], ids=["there and back", "further", "first larger", "read twice"])
+def test_of_two_powers_of_two_in_a_row_there_is_one(nodes, left):
+    used = {name for each in nodes for name in each.input}
+    assert _left(nodes, {name: np.float32(each) for name, each in (("two", 2), ("eight", 8)) if name in used}) == left
+
+
+def test_sizes_that_are_computed_tell_the_shape_of_what_is_chosen():
+    cut, join = _split((1, 3), 2, ["p1", "p0"], 1)[0]
+    join.output[0] = join.name = "j"
+    constants = {"one": _sizes(1), "three": _sizes(3), "m": np.ones((1, 1, 1, 1), np.bool_),
+                 "o": np.zeros((1, 1, 1, 1), np.float32)}
+    made = _left([node("Concat", ["one", "three"], "sizes", axis=0), cut, join, node("Where", ["m", "j", "o"], "b")],
+                 constants)
+    assert [each for each in made if each not in _PAIR] == ["Split", "Concat"]
+
+
 def test_bounds_before_opset_11_are_attributes():
     low = {"low": np.float32(-.5)}
     made = normalise(model([node("Max", ["x", "low"], "b"), node("QuantizeLinear", ["b", "s", "z"], "yq"),
