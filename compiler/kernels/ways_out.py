@@ -73,7 +73,7 @@ _BY_CAUSE: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(cause), t
     ("its addends are too large", "quantise with smaller multipliers and addends, of at most 18 bits"),
     ("machine has no row unit", "choose one that has it, as with --machine base,row_unit=true"),
     ("row unit takes rows that lie in one run", "let its axis be the channels of an image, or the last of a matrix"),
-    ("row unit takes rows of up to 512 ", "split it over fewer channels: no machine takes more"),
+    ("row unit takes rows of at most", "split it over fewer channels: no machine takes more"),
     ("row unit takes rows of up to", "take a machine with more parameter_channels, up to 4096"),
     ("row unit normalises rows of", "nothing to do here: rows as short as these are the host core's"),
     ("row unit takes normalisations along", "normalise the last axis, and leave its variance in float"),

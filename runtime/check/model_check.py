@@ -21,7 +21,7 @@ from tilewright.compiler.schedule.weight_image import pack_network
 from tilewright.isa.extension import extension_of
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import MAIN_BASE
-from tilewright.runtime.check.single_patches import single_patches
+from tilewright.runtime.check.single_patches import lacking_units, single_patches
 from tilewright.runtime.check.warnings import model_warnings
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.core_share import CorePart, CoreShare, core_share
@@ -188,7 +188,9 @@ def check_model(source: ModelSource, design: Design, memory_limit: int | None = 
     return Check(model=model.stem, machine=machine.name, layers=layers, tail_cycles=tail, refusals=(),
                  warnings=warnings, memory=memory,
                  notes=(*(() if noisy else source.notes), *(str(saved) for saved in (compiled.savings,) if saved),
-                        *map(str, single_patches(compiled.plans, machine)), *states,
+                        *map(str, single_patches(compiled.plans, machine)),
+                        *filter(None, (lacking_units(compiled.plans, {each.name: each.cycles for each in layers},
+                                                     machine),)), *states,
                         *kept_sentences(job, predict_opening(job, design.timing))))
 
 

@@ -1,7 +1,7 @@
-"""Depthwise layers that do not have the patches of four channels at once, on a machine that could, and why."""
+"""Depthwise layers that do not have the patches of four channels at once, and why: the layer, or the machine."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
 
@@ -12,7 +12,13 @@ from tilewright.compiler.plan.core_plan import CorePlan
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.isa.machine import Machine
 
-__all__ = ["SinglePatches", "WhySingle", "single_patches"]
+__all__ = ["SinglePatches", "WhySingle", "lacking_units", "single_patches"]
+
+_UNITS = ("channel_kernels", "four_patches")
+"""What a machine needs for them."""
+
+_LEAST_SHARE = 0.05
+"""Layers that take a smaller part of the cycles are not worth a sentence."""
 
 
 class WhySingle(Enum):
@@ -44,6 +50,36 @@ def single_patches(plans: Iterable[LayerPlan | CorePlan], machine: Machine) -> t
     found = sorted(_single(plans, machine), key=lambda each: [*WhySingle].index(each[0]))
     return tuple(SinglePatches(why, tuple(name for _, name in each), machine.block_unit)
                  for why, each in groupby(found, lambda each: each[0]))
+
+
+def lacking_units(plans: Iterable[LayerPlan | CorePlan], cycles: Mapping[str, int], machine: Machine) -> str:
+    """Return what tells which units would give the depthwise layers of ``plans`` four patches at a time.
+
+    Parameters
+    ----------
+    plans : iterable of LayerPlan or CorePlan
+    cycles : mapping of str to int
+        Predicted cycles of each layer by its name.
+    machine : Machine
+        What the plans are for.
+
+    Returns
+    -------
+    str
+        Empty if the machine has the units or cannot have them, or if such layers take less than 5 % of the cycles.
+    """
+    larger = replace(machine, **dict.fromkeys(_UNITS, True))
+    if machine.takes_four_patches or not larger.takes_four_patches:
+        return ""
+    fitting = {plan.layer.name for plan in plans if isinstance(plan, LayerPlan) and _depthwise(plan.layer)
+               and _why(plan.layer, larger) in (WhySingle.PLAN, WhySingle.CHANNELS)}
+    share = sum(cycles.get(name, 0) for name in fitting) / max(sum(cycles.values()), 1)
+    if share < _LEAST_SHARE:
+        return ""
+    units = ",".join(f"{unit}=true" for unit in _UNITS if not getattr(machine, unit))
+    return (f"depthwise layers take {share:.0%} of the predicted cycles".replace("%", " %") +
+            f", one patch at a time: the machine lacks the units for four, which {units} behind a comma of --machine "
+            "adds")
 
 
 def _single(plans: Iterable[LayerPlan | CorePlan], machine: Machine) -> Iterator[tuple[WhySingle, str]]:

@@ -72,6 +72,17 @@ def _longest(length: int, machine: Machine, *, norm: bool) -> int:
     return most // machine.lanes * machine.lanes
 
 
+def _too_long(length: int, machine: Machine, *, norm: bool) -> str:
+    """Return why rows of ``length`` elements are too long; empty if they are not."""
+    any_machine = MAX_NORM_LENGTH if norm else min(MAX_ROW_LENGTH, MAX_BLOCK_CHANNELS)
+    if length > any_machine:
+        return f"a row unit takes rows of at most {any_machine} elements, and these have {length}"
+    longest, even = _longest(length, machine, norm=norm), _longest(machine.lanes, machine, norm=norm)
+    more = f", or {even} of a multiple of {machine.lanes}," if even > longest else ""
+    return f"the row unit takes rows of up to {longest} elements{more} and these have {length}" \
+        if length > longest else ""
+
+
 def with_row_layers(network: Network, machine: Machine) -> Network:
     """Return ``network`` with the rows that the row unit of ``machine`` can compute as layers of the datapath.
 
@@ -125,12 +136,8 @@ def _row_layer(layer: AnyLayer, network: Network, tensors: dict[str, TensorInfo]
     source, target = tensors[layer.inputs[0]], tensors[layer.output]
     call = _call_of(layer, network, tensors)
     rows = _rows_of(call)
-    longest = _longest(rows.length, machine, norm=layer.op == _NORM)
-    if rows.length > longest:
-        even = _longest(machine.lanes, machine, norm=layer.op == _NORM)
-        more = f", or {even} of a multiple of {machine.lanes}," if even > longest else ""
-        return replace(layer, reason=f"the row unit takes rows of up to {longest} elements{more} and these have "
-                                     f"{rows.length}")
+    if reason := _too_long(rows.length, machine, norm=layer.op == _NORM):
+        return replace(layer, reason=reason)
     function = _softmax(call) if layer.op == _SOFTMAX else _norm(call, rows)
     if isinstance(function, str):
         return replace(layer, reason=function)

@@ -293,8 +293,11 @@ ROWS = {
     "weights that are no levels": Row("weights are float", qdq(weights_of_no_levels), "--calibrate FILE", None,
                                       calibrated=True),
     "longer rows than the machine takes": Row(
-        "takes rows of up to", qdq(softmax_of(256)), "more parameter_channels", qdq(softmax_of(256)),
+        "takes rows of up to", qdq(softmax_of(100)), "more parameter_channels", qdq(softmax_of(100)),
         machines=("base,row_unit=true,parameter_channels=64", "base,row_unit=true,parameter_channels=256")),
+    "longer rows than any machine takes": Row(
+        "takes rows of at most", qdq(softmax_of(4104)), "fewer channels", qdq(softmax_of(2048)),
+        machines=("base,row_unit=true",) * 2),
     "slopes before a function": Row("not quantised immediately", qdq(by_constant("PRelu", RAMP / 9, behind="Tanh")),
                                     "--calibrate FILE", None, calibrated=True),
     "a function behind floats": Row("no such operator$", qdq(by_constant("PRelu", RAMP / 9, behind="Tanh")),

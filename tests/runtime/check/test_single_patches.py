@@ -8,7 +8,7 @@ import pytest
 from tests.support.stacks import Stack
 from tilewright.compiler.compile import compile_layers
 from tilewright.isa.machine import Machine, preset
-from tilewright.runtime.check.single_patches import SinglePatches, WhySingle, single_patches
+from tilewright.runtime.check.single_patches import SinglePatches, WhySingle, lacking_units, single_patches
 
 FOUR = replace(preset("base"), channel_kernels=True, four_patches=True)
 
@@ -37,6 +37,20 @@ def test_each_cause_is_named():
 def test_channels_that_lanes_do_not_divide_count_where_tensors_are_kept():
     assert causes(FOUR, channels=20) == {}
     assert causes(FOUR, channels=20, keep=True) == {WhySingle.CHANNELS: ("conv1",)}
+
+
+@pytest.mark.parametrize(("machine", "kernel", "depthwise", "units"), [
+    (preset("base"), 3, 50, "channel_kernels=true,four_patches=true"),
+    (replace(preset("base"), channel_kernels=True), 3, 50, " four_patches=true"),
+    (preset("base"), 5, 50, None), (preset("base"), 3, 4, None), (FOUR, 3, 50, None), (preset("nano"), 3, 50, None)])
+def test_units_that_would_help_are_named_where_the_machine_can_have_them(machine, kernel, depthwise, units):
+    stack = Stack((16, 12, 12))
+    stack.depthwise(kernel, pad=kernel // 2)
+    stack.conv(8, 1)
+    plans = compile_layers(stack.network("single"), machine).plans
+    said = lacking_units(plans, {"conv0": depthwise, "conv1": 100 - depthwise}, machine)
+    assert (units is not None and units in said and f" {depthwise} % " in said) or said == ""
+    assert bool(said) == (units is not None)
 
 
 @pytest.mark.parametrize("why", WhySingle)
