@@ -151,6 +151,9 @@ def _rewritten(state: ImageState, node: Node, wanted: dict[str, Form]) -> bool:
         state.nodes.append(node.with_(inputs=(state.image(node.inputs[0], forms[0]),)))
         return True
     behind = wanted.get(node.output)
+    if isinstance(operator, OnnxView) and behind is not None and _is_image_of(state, node, behind):
+        state.add(node, OnnxIdentity(), (state.plain(node.inputs[0]),), behind)
+        return True
     if forms and _by_channel(node, forms[0]):
         assert isinstance(operator, OnnxOperator)
         state.add(node, operator, (state.image(node.inputs[0], forms[0]), *node.inputs[1:]), forms[0])
@@ -181,6 +184,13 @@ def _of_everything(state: ImageState, node: Node, operator: OnnxReduction) -> bo
 def _by_channel(node: Node, form: Form) -> bool:
     """Tell whether a node normalises channels, or groups of them, each over all that it has."""
     return form == LINE and node.op in _CHANNEL_NORMS
+
+
+def _is_image_of(state: ImageState, node: Node, form: Form) -> bool:
+    """Tell whether a view's operand is the image that is wanted of its result: a row that was one before."""
+    shape = state.shape(node.output)
+    return form == LINE and form.suits(shape) and shape is not None and state.shape(
+        node.inputs[0]) == form.shape(shape)
 
 
 def _other(form: Form) -> Form:

@@ -184,3 +184,21 @@ def test_a_line_that_is_resized_is_resized_as_an_image(mode: str, turned: bool) 
     model.quantised(real, out)
     network = assert_layers(model.finish(model.matmul(out, 8)))
     assert not any(isinstance(layer, CoreLayer) for layer in network.layers)
+
+
+@pytest.mark.parametrize("image_first", [True, False])
+def test_a_row_that_is_squeezed_or_a_line_that_is_widened_is_pooled_in_its_convolution(image_first: bool) -> None:
+    sides = ("Unsqueeze", "Squeeze") if image_first else ("Squeeze", "Unsqueeze")
+    kernel, pool = ([1, 3], [2]) if image_first else ([3], [1, 2])
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], "xq"), node("DequantizeLinear", ["xq", "s", "z"], "xd"),
+             node(sides[0], ["xd", "axis"], "r"), node("DequantizeLinear", ["w", "s", "z"], "wd"),
+             node("Conv", ["r", "wd"], "c", kernel_shape=kernel),
+             node("QuantizeLinear", ["c", "e", "z"], "cq"), node("DequantizeLinear", ["cq", "e", "z"], "cd"),
+             node(sides[1], ["cd", "axis"], "l"),
+             node("MaxPool", ["l"], "p", kernel_shape=pool, strides=pool),
+             node("QuantizeLinear", ["p", "e", "z"], "pq"), node("DequantizeLinear", ["pq", "e", "z"], "y")]
+    weights = np.random.default_rng(3).integers(-127, 128, (8, 4, *kernel)).astype(np.int8)
+    constants = {"s": np.float32(.02), "e": np.float32(.08), "z": np.int8(0), "axis": np.int64([2]), "w": weights}
+    proto = of_nodes(nodes, constants, (1, 4, 24) if image_first else (1, 4, 1, 24))
+    network = assert_layers(proto.SerializeToString())
+    assert [layer.kind for layer in network.layers] == ["conv"]
