@@ -11,8 +11,8 @@ import numpy as np
 import onnx_ir as ir
 
 from tilewright.compiler.normal.edit import Edit
-from tilewright.compiler.normal.forms.inserted_moves import transposed
-from tilewright.compiler.normal.forms.ranks import sizes_of
+from tilewright.compiler.normal.inserted_moves import transposed
+from tilewright.compiler.normal.ranks import sizes_of
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.values import attribute, constant
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from tilewright.compiler.normal.edit import Edit
-from tilewright.compiler.normal.forms.inserted_moves import reshaped, summed, transposed, with_axes, without_axes
-from tilewright.compiler.normal.forms.ranks import sizes_of
+from tilewright.compiler.normal.inserted_moves import reshaped, summed, transposed, with_axes, without_axes
+from tilewright.compiler.normal.ranks import sizes_of
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.values import attribute, is_constant, levels_behind
 

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from tilewright.compiler.normal.constant_levels import ConstantLevels, of_constant
 from tilewright.compiler.normal.edit import Edit
-from tilewright.compiler.normal.forms.ranks import sizes_of
+from tilewright.compiler.normal.ranks import sizes_of
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.values import attribute, constant, levels_behind, source
 

@@ -5,8 +5,8 @@ import onnx_ir as ir
 
 from tilewright.compiler.normal.constant_levels import ConstantLevels, of_constant
 from tilewright.compiler.normal.edit import Edit
-from tilewright.compiler.normal.forms.inserted_moves import with_axes, without_axes
-from tilewright.compiler.normal.forms.ranks import sizes_of
+from tilewright.compiler.normal.inserted_moves import with_axes, without_axes
+from tilewright.compiler.normal.ranks import sizes_of
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.values import attribute, levels_behind
 

@@ -5,7 +5,7 @@ import math
 import onnx_ir as ir
 
 from tilewright.compiler.normal.edit import Edit
-from tilewright.compiler.normal.forms.ranks import sizes_of
+from tilewright.compiler.normal.ranks import sizes_of
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.values import (
     attribute,

@@ -4,8 +4,8 @@ import onnx_ir as ir
 
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.forms.gains import scaled_constant
-from tilewright.compiler.normal.forms.inserted_moves import reshaped, transposed
-from tilewright.compiler.normal.forms.ranks import rank_of, sizes_of
+from tilewright.compiler.normal.inserted_moves import reshaped, transposed
+from tilewright.compiler.normal.ranks import rank_of, sizes_of
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.values import attribute, is_constant, levels_behind, readers
 

@@ -21,6 +21,7 @@ from tilewright.compiler.normal.arithmetic.pixel_products import PIXEL_PRODUCTS
 from tilewright.compiler.normal.arithmetic.signs import SIGNS
 from tilewright.compiler.normal.arithmetic.single_bounds import BOUNDS
 from tilewright.compiler.normal.arithmetic.spelled_out import SPELLED_OUT
+from tilewright.compiler.normal.arithmetic.whole_images import WHOLE
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.forms.attention import ATTENTION
 from tilewright.compiler.normal.forms.constant_parts import MASKS, PARTS
@@ -61,8 +62,8 @@ FORMS: tuple[Rule, ...] = (FUSED, RECURRENT, ATTENTION, EINSUM, TURNED_PRODUCTS,
 
 RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, *FORMS, IMAGES, EXPAND, SPELLED_OUT, BOUNDS, IDLE, SIGNS, PLAIN,
                            CONSTANTS, WEIGHT_LEVELS, BLOCKS, GAINS, MASKS, PARTS, VOLUMES, FAR_TAPS,
-                           PIXEL_PRODUCTS, CHANNELS, OFFSETS, FACTORS, HALVES, BIASES, JOINED, PADDING, SHUFFLES, TURNS,
-                           FUNCTIONS, STORAGE, NARROW, MIRRORED, PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
+                           PIXEL_PRODUCTS, CHANNELS, OFFSETS, FACTORS, HALVES, BIASES, JOINED, PADDING, WHOLE, SHUFFLES,
+                           TURNS, FUNCTIONS, STORAGE, NARROW, MIRRORED, PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
 """In this order, again and again: what makes Q and DQ plain comes before what compares them, and one Q goes before a
 move before another goes inside it."""
 
