@@ -201,14 +201,19 @@ def _part_of(draft: Draft, dq: onnx.NodeProto, arrays: dict[str, np.ndarray], pa
 
 
 def averages_otherwise(draft: Draft) -> int:
-    """Average whole images by ReduceMean, in one of three ways, or by a window."""
+    """Average whole images by ReduceMean or by a window; in other rows, where those kernels may round otherwise."""
     known, found = shapes(draft), []
     for node in draft.graph.node:
         if node.op_type == "GlobalAveragePool" and node.input[0] in known and draft.opset >= 13:
-            found.append(node)
+            found.append((node, _without_ties(draft, node, int(np.prod(known[node.input[0]][0][2:])))))
     chosen = draft.some(found)
-    for node in chosen:
+    for node, alike in chosen:
         shape, way = known[node.input[0]][0], draft.rng.randrange(3)
+        if not alike:
+            pixels = draft.rng.choice([[*[1] * (len(shape) - 3), -1], [-1, *[1] * (len(shape) - 3)], shape[:1:-1]])
+            rows = draft.add("Reshape", [node.input[0], _ints(draft, *shape[:2], *pixels)], node.input[0])
+            draft.add("GlobalAveragePool", [rows], node.output[0], output=node.output[0])
+            continue
         axes = [axis - draft.rng.choice([0, len(shape)]) for axis in range(2, len(shape))]
         draft.rng.shuffle(axes)
         if way == 0:
@@ -219,8 +224,30 @@ def averages_otherwise(draft: Draft) -> int:
             next(each for each in draft.graph.node if mean in each.output).output[0] = node.output[0]
         else:
             draft.add("Unsqueeze", [mean, _ints(draft, *range(2, len(shape)))], node.output[0], output=node.output[0])
-    draft.drop(chosen)
+    draft.drop([node for node, _ in chosen])
     return len(chosen)
+
+
+def _without_ties(draft: Draft, node: onnx.NodeProto, count: int) -> bool:
+    """Tell whether no mean of ``count`` levels lies between two of its result's: there kernels round to either."""
+    constants, dq = draft.constants(), draft.makers().get(node.input[0])
+    behind = [reader for reader, _ in draft.readers().get(node.output[0], ())]
+    if dq is None or dq.op_type != "DequantizeLinear" or {each.op_type for each in behind} != {"QuantizeLinear"}:
+        return False
+    scale, *others = (constants.get(each.input[1]) for each in (dq, *behind))
+    if scale is None or scale.size != 1:
+        return False
+    for other in others:
+        if other is None or other.size != 1:
+            return False
+        means = np.arange(_LEVELS * count) * (scale.item() / (count * other.item()))
+        means = means[means < _LEVELS]
+        if (np.abs(means % 1 - 0.5) <= means * _NEAR).any():
+            return False
+    return True
+
+
+_LEVELS, _NEAR = 256, 5e-7
 
 
 def _mean(draft: Draft, name: str, axes: list[int], *, keepdims: bool) -> str:
