@@ -51,6 +51,8 @@ NO_WINOGRAD = Options(winograd="never")
 NO_REUSE = Options(reuse=False)
 VARIANTS = (UNFUSED, NO_WINOGRAD, NO_REUSE)
 
+_SCALED = tuple(name for name, machine in NAMED.items() if machine.float_requantise)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchCase:
@@ -101,7 +103,8 @@ def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: Engi
     Parameters
     ----------
     machines
-        As ``--machine`` takes them; if None all that have a name, of which only presets run in RTL.
+        As ``--machine`` takes them; if None all that have a name and float32 scales, which the networks need, and of
+        these only presets run in RTL.
     memory
         As ``--memory`` takes it, for all of them; else what the designs state.
 
@@ -113,7 +116,7 @@ def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: Engi
     if engine not in ENGINES:
         raise InputError(f"Engine must be one of {', '.join(ENGINES)}, not {engine!r}")
     names = _choose(networks, NAMES, "Networks")
-    designs = {text: design_of(text) for text in (NAMED if machines is None else machines)}
+    designs = {text: design_of(text) for text in (_SCALED if machines is None else machines)}
     if not designs:
         raise InputError(f"Machines to bench must be at least one of {', '.join(NAMED)}, or a design file (.toml)")
     if memory is not None:

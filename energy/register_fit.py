@@ -25,8 +25,8 @@ _MACHINES = 24
 _MOST = {"lanes": 16, "clusters": 16, "bus_bytes": 16, "post_lanes": 8, "activation_bytes": 1 << 18,
          "weight_bytes": 1 << 18, "result_bytes": 1 << 17}
 """Of machines that are elaborated for the fit: larger ones take minutes each, and lie on the same lines."""
-_YOUNGER = ("channel_kernels", "integer_requantise", "wide_words", "four_patches")
-"""Units that came after the fit, whose draws stay as they were."""
+_YOUNGER = ("channel_kernels", "integer_requantise", "wide_words", "four_patches", "float_requantise")
+"""Parameters that came after the fit, whose draws stay as they were."""
 _HEAD = """\
 # Flip-flops of each block, in bits, as a line through elaborated machines; made by python -m
 # tilewright.energy.register_fit. `error` is the largest relative error of a machine that was left out of the fit.

@@ -58,6 +58,8 @@ def registers_of(machine: Machine) -> dict[str, int]:
                         ("wide_words", word_registers)):
         if getattr(machine, unit):
             without: dict[str, Any] = {unit: False}
+            if unit == "integer_requantise":
+                without["float_requantise"] = True
             bare, more = registers_of(replace(machine, **without)), added(machine)
             return {block: count + more.get(block, 0) for block, count in bare.items()}
     if machine.array not in _FITTED_ARRAYS:

@@ -272,7 +272,8 @@ INSTRUCTIONS = (
                  Field("low", 8, "least value", signed=True),
                  Field("high", 8, "greatest value, not below the least", signed=True),
                  Field("integer_shift", 6, "by which sums are shifted right with `integer`"),
-                 Field("integer", 1, "requantise by a multiplier, an addend and a shift, not by a float32 scale: "
+                 Field("integer", 1, "requantise by a multiplier, an addend and a shift, not by a float32 scale, "
+                                     "which a machine without float_requantise takes for 1: "
                                      "isa.integers.shift_requantise")),
                 (Field("integer_long", 1, "with `integer`: by a multiplier of 31 bits and a shift of each channel: "
                                           "isa.integers.long_requantise"),

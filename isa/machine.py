@@ -4,8 +4,8 @@ from dataclasses import dataclass, fields, replace
 
 __all__ = [
     "ARRAYS", "BUS_BYTES", "DEFAULT_MACHINE", "EXTRA_UNITS", "INTEGRATION", "LATENCY_CYCLES", "LIMITS",
-    "MOST_STALL_PERCENT", "NAMED", "PARAMETER_BYTES", "PATCHES", "PRESETS", "SUM_BYTES", "TABLE_BYTES", "TABLE_SLOTS",
-    "TILE_BYTES", "UNITS", "Machine", "MemoryTiming", "lanes_of_a_fetch", "preset",
+    "MOST_STALL_PERCENT", "NAMED", "PARAMETER_BYTES", "PATCHES", "PRESETS", "SUM_BYTES", "SWITCHES", "TABLE_BYTES",
+    "TABLE_SLOTS", "TILE_BYTES", "UNITS", "Machine", "MemoryTiming", "lanes_of_a_fetch", "preset",
 ]
 
 TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a cycle
@@ -90,6 +90,11 @@ EXTRA_UNITS = ("row_unit", "coded_weights", "channel_kernels", "integer_requanti
                "four_patches")
 """Those that no preset has, nor a machine to which area and registers were fitted: they are counted by themselves."""
 
+SWITCHES = UNITS | {
+    "float_requantise": "requantisation by a float32 scale, which only a machine with integer_requantise leaves out",
+}
+"""All parameters of truth: the units, and the one that is no choice without another."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
@@ -133,6 +138,9 @@ class Machine:
         The same of depthwise kernels by channel, of an array for conv23: `isa.semantics.conv23`.
     integer_requantise : bool
         The same of sums that are brought to int8 in whole numbers: `isa.integers`.
+    float_requantise : bool
+        Whether sums are brought to int8 by a float32 scale. A machine without takes each such scale for 1, and has
+        integer_requantise, no row unit and no words of 16 bits.
     wide_words : bool
         The same of inputs and results of 16 bits: `isa.words.word_planes`.
     four_patches : bool
@@ -169,6 +177,7 @@ class Machine:
     integer_requantise: bool = False
     wide_words: bool = False
     four_patches: bool = False
+    float_requantise: bool = True
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -179,7 +188,7 @@ class Machine:
                 if value not in ARRAYS:
                     raise ValueError(f"Machine array must be one of {', '.join(ARRAYS)}, not {value!r}")
                 continue
-            if field.name in UNITS:
+            if field.name in SWITCHES:
                 if type(value) is not bool:
                     raise ValueError(f"Machine {field.name} must be true or false, not {value!r}")
                 continue
@@ -205,9 +214,21 @@ class Machine:
         if self.erasure and not self.residual_adder:
             raise ValueError(f"Machine erasure needs residual_adder, by whose path the result buffer is erased, "
                              f"and must be 0 without it, not {self.erasure!r}")
+        self._check_requantisers()
         if self.post_lanes > self.lanes:
             raise ValueError(f"Machine post_lanes must not exceed lanes ({self.lanes}), "
                              f"not {self.post_lanes!r}")
+
+    def _check_requantisers(self) -> None:
+        if self.float_requantise:
+            return
+        if not self.integer_requantise:
+            raise ValueError("Machine integer_requantise must be true without float_requantise, as sums are brought to "
+                             "int8 by one of them, not False")
+        for unit in ("row_unit", "wide_words"):
+            if getattr(self, unit):
+                raise ValueError(f"Machine {unit} must be false without float_requantise, by which its results are "
+                                 "scaled, not True")
 
     def same_as(self, other: "Machine") -> bool:
         """Return whether two machines differ only in their names."""
@@ -374,8 +395,9 @@ PRESETS = {
 NAMED = PRESETS | {
     name: replace(PRESETS[name.removesuffix("_depthwise")], name=name, channel_kernels=True, four_patches=True)
     for name in ("base_depthwise", "large_depthwise")
-}
-"""The presets, and `base` and `large` with both units for depthwise layers (docs/decisions/array.md has the cost)."""
+} | {"base_integer": replace(PRESETS["base"], name="base_integer", integer_requantise=True, float_requantise=False)}
+"""The presets, `base` and `large` with both units for depthwise layers (docs/decisions/array.md has the cost), and
+`base` that requantises in whole numbers alone (docs/decisions/numbers.md)."""
 
 
 def preset(name: str) -> Machine:

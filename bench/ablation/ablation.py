@@ -126,7 +126,8 @@ def removals(machine: Machine) -> dict[str, Machine]:
         if machine.array in arrays:
             found[unit] = machine_of(machine, {"array": arrays[machine.array]}, f"{machine.name} without {unit}")
     for unit in UNITS:
-        if getattr(machine, unit) and (unit != "column_reuse" or machine.winograd):
+        needed = unit == "integer_requantise" and not machine.float_requantise
+        if getattr(machine, unit) and not needed and (unit != "column_reuse" or machine.winograd):
             words = unit.replace("_", " ")
             without: dict[str, Any] = {"name": f"{machine.name} without {words}", unit: False}
             found[words] = replace(machine, **without)

@@ -78,6 +78,7 @@ class BitsCost:
 
 def machines_for(choice: BitsChoice, design: Design) -> Sequence[Design]:
     """Return a machine as it is, with wide words where a layer reads 16 bits; and the same with coded weights."""
-    machine = replace(design.machine, wide_words=design.machine.wide_words or choice.words)
+    own, words = design.machine, design.machine.wide_words or choice.words
+    machine = replace(own, wide_words=words, float_requantise=own.float_requantise or words)
     both = dict.fromkeys([machine, replace(machine, coded_weights=True)])
     return [replace(design, machine=each) for each in both]

@@ -16,7 +16,7 @@ from tilewright.cli.options.arguments import (
     write_json,
 )
 from tilewright.isa.dram.parts import PARTS
-from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, LIMITS, UNITS, Machine
+from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, LIMITS, SWITCHES, Machine
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -45,7 +45,7 @@ def machine(design: Annotated[str, typer.Argument(
         console().print(line, highlight=False, markup=False, soft_wrap=True)
     if json_file is not None:
         write_json(json_file, found.to_json() | {"limits": {key: list(each) for key, each in LIMITS.items()},
-                                                 "arrays": list(ARRAYS), "units": list(UNITS),
+                                                 "arrays": list(ARRAYS), "units": list(SWITCHES),
                                                  "derived": derived(found.machine),
                                                  "predicted_area": _areas(found.machine)})
 
@@ -108,7 +108,7 @@ def _table(design: "Design") -> "Table":
             table.add_row(f"machine.{key}", f"{value:,}", *(f"{limit:,}" for limit in LIMITS[key]))
     machine = design.machine
     table.add_row("machine.array", machine.array, " | ".join(ARRAYS), "")
-    for unit in UNITS:
+    for unit in SWITCHES:
         has = bool(getattr(machine, unit)) and (unit != "column_reuse" or machine.winograd)
         table.add_row(f"machine.{unit}", "yes" if has else "no", "no", "yes")
     table.add_row("memory.latency_cycles", f"{design.timing.latency_cycles:,}", "1", "")

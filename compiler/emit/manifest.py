@@ -18,7 +18,7 @@ from tilewright.errors import InputError
 from tilewright.isa.command_port import PORTS, PortName
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.extension import Extension, extended, extension_of
-from tilewright.isa.machine import UNITS, Machine
+from tilewright.isa.machine import SWITCHES, Machine
 from tilewright.isa.memory import MAIN_BASE, WINDOWS, AddressWindow, Permission
 from tilewright.isa.program import DTYPES, MAX_RANK
 
@@ -257,7 +257,7 @@ def _machine(data: dict[str, Any], extension: Extension | None) -> Machine:
         raise ArtefactError(f"Manifest machine must have the extension that is given (--extension), {given!r}, and has "
                             f"{stated!r:.200}")
     names = _exactly("machine", Machine, data)
-    kinds: dict[str, type] = dict.fromkeys(names, int) | {"name": str, "array": str} | dict.fromkeys(UNITS, bool)
+    kinds: dict[str, type] = dict.fromkeys(names, int) | {"name": str, "array": str} | dict.fromkeys(SWITCHES, bool)
     parameters: dict[str, Any] = {name: value(data, name, kind) for name, kind in kinds.items()}
     try:
         return extended(Machine(**parameters), extension)

@@ -70,6 +70,8 @@ _BY_CAUSE: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(cause), t
     ("it moves nothing", "leave it out: its result is its input"),
     ("machine leaves out", "take a machine that has it: base has every unit"),
     ("machine has no integer requantisation", "choose one that has it, as with --machine base,integer_requantise=true"),
+    ("machine requantises in whole numbers alone",
+     "choose one that does both, as with --machine base,integer_requantise=true"),
     ("its addends are too large", "quantise with smaller multipliers and addends, of at most 18 bits"),
     ("machine has no row unit", "choose one that has it, as with --machine base,row_unit=true"),
     ("row unit takes rows that lie in one run", "let its axis be the channels of an image, or the last of a matrix"),

@@ -3,6 +3,7 @@
 Behind the requantisation of a layer come addition, value table and max pooling. Those up to the first that the machine
 lacks stay with the layer, whose result is a tensor of its own. From there on each is an operator of the host core
 (addition: a table of all pairs of int8), or, if the machine has it, a layer that copies. The values are the same.
+On a machine without float32 scales all are whole numbers first (`compiler.scales`).
 A layer of whole sums is one operator, ConvInteger. Weights beyond int8 are added up for as many pixels at a time as the
 array holds sums: a max pooling whose windows are not whole among them is a layer of its own. A layer that is
 requantised in integers is refused.
@@ -18,6 +19,7 @@ from tilewright.compiler.errors import UnsupportedNodeError, raise_all
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network, TensorInfo
 from tilewright.compiler.network.places import copy_layer
 from tilewright.compiler.network.reference import residual_table
+from tilewright.compiler.scales.integers_alone import with_integers_alone
 from tilewright.isa.machine import LIMITS, Machine
 
 __all__ = ["split_units", "without_whole_sums"]
@@ -32,8 +34,11 @@ def split_units(network: Network, machine: Machine) -> Network:
     Raises
     ------
     UnsupportedNodeError
-        For layers that are requantised in integers, if the machine does not do that.
+        For layers that are requantised in integers, if the machine does not do that, and for those whose float32 scale
+        has no equal in whole numbers, if it does nothing else.
     """
+    if not machine.float_requantise:
+        network = with_integers_alone(network)
     if not machine.integer_requantise:
         raise_all([_not_in_integers(layer) for layer in network.layers
                    if isinstance(layer, Layer) and layer.requantisation.integers is not None])

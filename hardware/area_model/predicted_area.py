@@ -87,6 +87,9 @@ _INTEGERS = {"LUT": 220.0, "carry": 45.0}
 """Of integer requantisation on ECP5, for each lane of post-processing: Yosys 0.70, `rtl.arithmetic.requantise` alone
 with and without (539 and 319 LUT4). Flip-flops are those of `integer_registers`."""
 
+_INTEGERS_ALONE = {"LUT": -64.0, "carry": 4.0}
+"""The same without float32 scales: 271 LUT4 for 335 of a lane that takes bytes of whole sums."""
+
 
 _WIDE_WORDS = {
     "mac: sequencer": {"LUT": (39.0, 0.0), "FF": (43.0, 0.0)},
@@ -151,7 +154,7 @@ def _add_counted(blocks: Mapping[str, dict[str, float]], machine: Machine, targe
         if machine.bends_words:
             _add(blocks, _CURVES, machine.post_lanes)
         if machine.integer_requantise:
-            for resource, each in _INTEGERS.items():
+            for resource, each in (_INTEGERS if machine.float_requantise else _INTEGERS_ALONE).items():
                 blocks["post: requantise"][resource] += each * machine.post_lanes
             blocks["post: requantise"]["FF"] += sum(integer_registers(machine).values())
     for memory in memories(machine):

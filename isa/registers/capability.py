@@ -26,6 +26,7 @@ def capability(machine: Machine) -> dict[str, int]:
         "array": {**sizes, "kind": list(ARRAYS).index(machine.array)},
         "buffers": sizes,
         "options": {**{name: int(getattr(machine, name)) for name in UNITS}, "erasure": machine.erasure,
+                    "integers_alone": int(not machine.float_requantise),
                     "watchdog": _logarithm(machine.watchdog_cycles), "prot": machine.axi_prot},
         "extension": 0 if extension is None else int(extension.digest[:8] or "0", 16),
         "limits": {"command": _logarithm(machine.command_cycles)},

@@ -32,6 +32,7 @@ CONSTANT = ("identity", "version", "array", "buffers", "options", "extension", "
 
 _OPTIONS = (
     *(RegisterField(name, place, 1, effect) for place, (name, effect) in enumerate(UNITS.items())),
+    RegisterField("integers_alone", 15, 1, "requantisation in whole numbers alone, without a float32 scale"),
     RegisterField("erasure", 16, 2, "0: an abort erases no buffer, 1: on request, 2: always"),
     RegisterField("watchdog", 20, 5, "log2 of watchdog_cycles; 0: no watchdog"),
     RegisterField("prot", 28, 3, "AxPROT of every burst"),
@@ -96,7 +97,7 @@ HOST_REGISTERS = (
 
 BY_HOST_REGISTER = {register.name: register for register in HOST_REGISTERS}
 
-assert len(UNITS) <= 16  # below ``erasure``
+assert len(UNITS) <= 15  # below ``integers_alone``
 assert max(register.offset for register in REGISTERS) < HOST_REGISTERS[0].offset
 
 

@@ -1,6 +1,7 @@
 """act: pass the sums of one mac command through post-processing to the result buffer.
 
-    q = requantise(sum, parameters of the channel, zero_point, low, high); integer: shift_requantise or long_requantise
+    q = requantise(sum, parameters of the channel, zero_point, low, high); integer: shift_requantise or long_requantise;
+               a machine without float_requantise takes other scales for 1
     whole      in place of q the four bytes of sum + bias, little-endian: channels 4 n .. 4 n + 3 of the result
     wide       q has 16 bits, and the bounds of pool.set_words: its upper byte as below, the lower one, less 128, 16 *
                plane_words bytes on (`isa.words.word_planes`); with `table` q follows the curve that the tables are,
@@ -71,7 +72,8 @@ def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, oper
     elif settings["integer"]:
         values = shift_requantise(sums, words, settings["integer_shift"], *clamp)
     else:
-        values = requantise(sums, _bias(words), _scale(words), *clamp)
+        scale = _scale(words) if state.machine.float_requantise else np.float32(1)
+        values = requantise(sums, _bias(words), scale, *clamp)
     first = bool(operands["residual"] and operands["table"] and operands["table_first"])
     if first:
         values = state.tables[operands["table_slot"]][values.astype(np.int16) + 128]

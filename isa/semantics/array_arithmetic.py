@@ -31,9 +31,9 @@ def correlate(x: NDArray[np.int8], weights: NDArray[np.float32]) -> NDArray[np.i
     return dot(patches.reshape(-1, 9 * c), weights.reshape(9 * c, -1)).reshape(h - 2, w - 2, -1)
 
 
-def requantise(sums: NDArray[np.int32], bias: NDArray[np.int32], scale: NDArray[np.float32], zero_point: int,
-               low: int, high: int) -> NDArray[np.int8]:
-    """Return ``isa.numerics.requantise`` of (..., channels) sums with (channels,) bias and scale."""
+def requantise(sums: NDArray[np.int32], bias: NDArray[np.int32], scale: NDArray[np.float32] | np.float32,
+               zero_point: int, low: int, high: int) -> NDArray[np.int8]:
+    """Return ``isa.numerics.requantise`` of (..., channels) sums with (channels,) bias and scale, or one scale."""
     with np.errstate(over="ignore"):
         acc = sums + bias
     scaled = np.rint(acc.astype(np.float32) * scale)

@@ -95,8 +95,12 @@ def round_and_clamp(pipe: Pipeline, bits: int = 8, *, integers: bool = False) ->
         whole, half, rest = (Mux(pipe.integer, pipe.quotient, whole), Mux(pipe.integer, pipe.up, half),
                              rest | pipe.integer)
     pipe.step(whole=whole, half=half, rest=rest, negative=pipe.negative)
-    # Round half to even and add the zero point.  -(w + up) = ~w + (1 - up), so one adder does for both signs.
-    up = pipe.half & (pipe.rest | pipe.whole[0])
+    _add_and_clamp(pipe, pipe.half & (pipe.rest | pipe.whole[0]), bits)
+
+
+def _add_and_clamp(pipe: Pipeline, up: Value, bits: int) -> None:
+    """Append two stages: ± (``whole`` and 1 more if it goes ``up``) and the zero point, then what is within bounds."""
+    # -(w + up) = ~w + (1 - up), so one adder does for both signs.
     whole = (Cat(pipe.whole, 0) ^ pipe.negative.replicate(bits + 2)).as_signed()
     pipe.step(value=(whole + pipe.zero_point + (up ^ pipe.negative))[:bits + 2].as_signed())
     clamped = Mux(pipe.value > pipe.high, pipe.high, Mux(pipe.value < pipe.low, pipe.low, pipe.value))
@@ -119,6 +123,7 @@ class Requantise(Component):
 
     With ``integers`` also in whole numbers, with :func:`tilewright.isa.integers.shift_requantise.shift_requantise` and
     :func:`tilewright.isa.integers.long_requantise.long_requantise`; those modules tell why there is no signed sum.
+    Without ``floats`` in whole numbers alone, or by a scale of 1.
 
     Takes a value in any cycle, up to one per cycle; each leaves exactly ``LATENCY`` cycles later, with its metadata.
     There is no back-pressure: whoever issues a value must have room for the result.
@@ -131,6 +136,8 @@ class Requantise(Component):
         Whether a byte may take the place of a sum.
     integers : bool
         Whether a sum may be requantised in whole numbers.
+    floats : bool
+        Whether there are scales other than 1; else there are ``integers``, and results have 8 bits.
     bits : int
         Of the result: 8, or 16; then ``zero_point``, ``low`` and ``high`` do not ride with a value, and must stay until
         it has left.
@@ -142,10 +149,12 @@ class Requantise(Component):
         ``low``, ``high`` (``low <= high``), ``meta``. With ``integers`` also ``integer``, where ``mantissa`` is a
         multiplier of 18 bits, and ``addend``, less than that. Where that is ``long``, ``mantissa`` is the lower part of
         a multiplier and ``shift`` its shift, and of ``addend`` the lowest four bits and the two highest are those of
-        the multiplier from bit 24 on.
+        the multiplier from bit 24 on. Without ``floats`` what says ``integer`` is no part of it.
     shifts, long, twice : In
         With ``integers``: the shift of those sums that are not long, and which kind they are, ``twice`` only with
         ``long``; these are the same while any is on its way.
+    integer : In
+        Without ``floats``, as these: whether sums are requantised in whole numbers; else the scale is 1.
     o : flow
         ``value``, ``meta``.
     total : Out
@@ -156,8 +165,10 @@ class Requantise(Component):
 
     LATENCY = 14
 
-    def __init__(self, meta_shape: ShapeLike, *, whole: bool = False, integers: bool = False, bits: int = 8) -> None:
-        self.whole, self.integers, self.bits = whole, integers, bits
+    def __init__(self, meta_shape: ShapeLike, *, whole: bool = False, integers: bool = False, floats: bool = True,
+                 bits: int = 8) -> None:
+        assert floats or (integers and bits == BYTE)
+        self.whole, self.integers, self.floats, self.bits = whole, integers, floats, bits
         request = StructLayout(
             {
                 "acc": signed(32),
@@ -167,13 +178,16 @@ class Requantise(Component):
                 "zero_point": signed(bits),
                 "low": signed(bits),
                 "high": signed(bits),
-                **({"integer": 1, "addend": MULTIPLIER_BITS} if integers else {}),
+                **({"integer": 1} if integers and floats else {}),
+                **({"addend": MULTIPLIER_BITS} if integers else {}),
                 "meta": meta_shape,
             }
         )
         result = StructLayout({"value": signed(bits), "meta": meta_shape})
         bytes_of_sums = {"total": Out(32), "byte": In(8), "takes_byte": In(1)} if whole else {}
         shifts = {"shifts": In(SHIFT_BITS), "long": In(1), "twice": In(1)} if integers else {}
+        if not floats:
+            shifts["integer"] = In(1)
         super().__init__({"i": In(flow(request)), "o": Out(flow(result)), **bytes_of_sums, **shifts})
 
     def _begin(self, m: Module, held: tuple[str, ...]) -> Pipeline:
@@ -182,6 +196,8 @@ class Requantise(Component):
         rides = [name for name in request.shape().members if name not in held]
         pipe = Pipeline(m, self.i.valid, **{name: request[name] for name in rides})
         pipe.hold(**{name: request[name] for name in held})
+        if not self.floats:
+            pipe.join(mantissa=Cat(Mux(self.integer, request.mantissa[:18], 1), request.mantissa[18:]))
         return pipe
 
     def elaborate(self, platform: object) -> Module:
@@ -199,7 +215,20 @@ class Requantise(Component):
             word = Mux(self.takes_byte, ((self.byte ^ sign.replicate(8)) + sign)[:8], word)
             negative = Mux(self.takes_byte, sign, negative)
         pipe.step(word=word, negative=negative)
+        if self.floats:
+            self._by_scale(m, pipe)
+        else:
+            self._alone(m, pipe)
+        assert pipe.depth == self.LATENCY
+        m.d.comb += [
+            self.o.valid.eq(pipe.valid),
+            self.o.payload.value.eq(pipe.value),
+            self.o.payload.meta.eq(pipe.meta),
+        ]
+        return m
 
+    def _by_scale(self, m: Module, pipe: Pipeline) -> None:
+        """Append the way from magnitudes to results by float32 scales, and in whole numbers beside it."""
         # To float32: normalise by bytes, then by bits, and round.  What will be shifted stays as it is.
         zeros = self._of_real(pipe, coarse_zeros(pipe.word))
         pipe.step(word=(pipe.word << Cat(Const(0, 3), zeros))[:32], zeros=zeros)
@@ -214,30 +243,42 @@ class Requantise(Component):
             carry=carry,
         )
 
-        # Times the scale: 24 x 24 bits in four products of at most 18 x 18.  They have registers of their own, before
-        # and behind; the factor's is another, for it is a long way to the DSP blocks.
-        low, high, scale_high = pipe.factor[:18], pipe.factor[18:], self._scale_high(pipe)
-        append_products(
-            m, pipe,
-            {"lower": (low, pipe.mantissa[:18]), "middle_a": (low, scale_high), "middle_b": (high, pipe.mantissa[:18]),
-             "upper": (high, scale_high)},
-            places=(pipe.places - self._of_real(pipe, pipe.carry))[:8].as_signed(),
-        )
-        pipe.step(outer=Cat(pipe.lower, pipe.upper), middle=pipe.middle_a + pipe.middle_b)
-        pipe.step(product=Cat(pipe.outer[:18], (pipe.outer[18:] + pipe.middle)[: len(pipe.outer) - 18]))
+        self._multiply(m, pipe, (pipe.places - self._of_real(pipe, pipe.carry))[:8].as_signed())
         word, zero = normalise_product(jam(pipe.product[:48], 27))
         pipe.step(word=word, places=(pipe.places + self._of_real(pipe, zero))[:8].as_signed(),
                   **(self._added(pipe) if self.integers else {}))
         pipe.step(rounded=round_mantissa(pipe.word), **(self._quotient(pipe) if self.integers else {}))
 
         round_and_clamp(pipe, self.bits, integers=self.integers)
-        assert pipe.depth == self.LATENCY
-        m.d.comb += [
-            self.o.valid.eq(pipe.valid),
-            self.o.payload.value.eq(pipe.value),
-            self.o.payload.meta.eq(pipe.meta),
-        ]
-        return m
+
+    def _alone(self, m: Module, pipe: Pipeline) -> None:
+        """Append the way from magnitudes to results in whole numbers, as long as that by scales, which waits twice."""
+        pipe.step()
+        pipe.step()
+        pipe.step(factor=pipe.word)
+        self._multiply(m, pipe, pipe.places)
+        pipe.step(**self._added(pipe))
+        pipe.step(**self._quotient(pipe))
+        pipe.step(whole=pipe.quotient, half=pipe.up, negative=pipe.negative)
+        _add_and_clamp(pipe, pipe.half, self.bits)
+
+    def _multiply(self, m: Module, pipe: Pipeline, places: Value) -> None:
+        """Append the product of ``factor`` and the scale, or the multiplier; ``places`` are those behind it.
+
+        24 x 24 bits, or more, in four products of at most 18 x 18. They have registers of their own, before and behind;
+        the factor's is another, for it is a long way to the DSP blocks.
+        """
+        low, high, scale_high = pipe.factor[:18], pipe.factor[18:], self._scale_high(pipe)
+        append_products(
+            m, pipe,
+            {"lower": (low, pipe.mantissa[:18]), "middle_a": (low, scale_high), "middle_b": (high, pipe.mantissa[:18]),
+             "upper": (high, scale_high)}, places=places)
+        pipe.step(outer=Cat(pipe.lower, pipe.upper), middle=pipe.middle_a + pipe.middle_b)
+        pipe.step(product=Cat(pipe.outer[:18], (pipe.outer[18:] + pipe.middle)[: len(pipe.outer) - 18]))
+
+    @property
+    def _is_long(self) -> Value:
+        return self.long if self.floats else self.long & self.integer
 
     def _of_real(self, pipe: Pipeline, value: Value) -> Value:
         """Return ``value``, or zero where the sum is requantised by a shift."""
@@ -245,6 +286,8 @@ class Requantise(Component):
 
     def _first_places(self, pipe: Pipeline) -> Value:
         """Return the first ``places``; of a sum that is requantised in integers, the shift."""
+        if not self.floats:
+            return Mux(self._is_long, pipe.shift[:SHIFT_BITS], self.shifts & self.integer.replicate(SHIFT_BITS))
         real = pipe.shift - (56 - self.bits)
         if not self.integers:
             return real
@@ -255,13 +298,16 @@ class Requantise(Component):
         if not self.integers:
             return pipe.mantissa[18:]
         word = Cat(pipe.mantissa[18:], pipe.addend[:4], pipe.addend[-2:], 1)
+        if not self.floats:
+            return word & self._is_long.replicate(len(word))
         # One operation on all bits: its result is one port of the product, as `ecp5_product` has it.
         return word & Cat((~pipe.integer | self.long).replicate(6), (pipe.integer & self.long).replicate(len(word) - 6))
 
     def _added(self, pipe: Pipeline) -> dict[str, Value]:
         """Return the numerator of an integer, less one where its sum is negative: 63 bits."""
         negative, twice = pipe.negative, self.twice & pipe.places[SHIFT_BITS - 1]
-        lowest = (pipe.addend & (~self.long).replicate(MULTIPLIER_BITS)) ^ negative.replicate(MULTIPLIER_BITS)
+        short = ~self.long if self.floats else ~self.long & self.integer
+        lowest = (pipe.addend & short.replicate(MULTIPLIER_BITS)) ^ negative.replicate(MULTIPLIER_BITS)
         addend = Cat(lowest, negative.replicate(NUDGE_BITS - MULTIPLIER_BITS), twice ^ negative,
                      (negative & ~twice).replicate(len(pipe.product) - NUDGE_BITS - 1))
         return {"numerator": (pipe.product + addend)[:len(pipe.product)]}
@@ -270,4 +316,4 @@ class Requantise(Component):
         """Return a ``quotient`` of 9 bits, 256 for all that is greater than 255, and whether it goes ``up``."""
         moved, great = shifted_down(Cat(Const(0, 1), pipe.numerator), pipe.places[:SHIFT_BITS], 1 + BYTE)
         return {"quotient": Cat(moved[1:] & ~great.replicate(BYTE), great),
-                "up": Mux(self.long, moved[0], pipe.negative)}
+                "up": Mux(self._is_long, moved[0], pipe.negative)}

@@ -63,7 +63,7 @@ def requantise_sums(m: Module, machine: Machine, response: PureInterface, parame
     for lane in range(machine.post_lanes):
         m.submodules[f"requantize_{lane}"] = unit = Requantise(
             unsigned(0), whole=machine.whole_sums, integers=machine.integer_requantise,
-            bits=16 if machine.wide_words else 8)
+            floats=machine.float_requantise, bits=16 if machine.wide_words else 8)
         given, total, bias, mantissa, shift = _sum_of(response, parameters, arrived, lane)
         m.d.comb += [
             unit.i.valid.eq(given & (arrived.whole | (lane < arrived.count))),
@@ -131,12 +131,16 @@ def _by_shift(m: Module, unit: Requantise, channel: View, clamp: View, arrived: 
     integer = clamp.integer & ~arrived.whole & ~rows
     if unit.bits > BYTE:
         integer = integer & ~arrived.wide
+    if not unit.floats:     # those that are none have the scale 1
+        integer = clamp.integer
+        m.d.comb += unit.integer.eq(integer)
+    else:
+        m.d.comb += unit.i.payload.integer.eq(integer)
     addend = Cat(channel.bias[BIAS_BITS:], channel.mantissa[MULTIPLIER_BITS:], channel.shift)
     m.d.comb += [
         unit.shifts.eq(clamp.integer_shift),
         unit.long.eq(clamp.integer_long),
         unit.twice.eq(clamp.integer_long & clamp.integer_twice),
-        unit.i.payload.integer.eq(integer),
         unit.i.payload.addend.eq(addend),
     ]
     with m.If(integer):

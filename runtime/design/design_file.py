@@ -39,7 +39,7 @@ from tilewright.energy.pricing import TECHNOLOGY, Pricing
 from tilewright.energy.technology_text import DRAM
 from tilewright.errors import nearest
 from tilewright.isa.dram.dram import DramTiming, dram_named
-from tilewright.isa.machine import DEFAULT_MACHINE, UNITS, Machine, MemoryTiming, lanes_of_a_fetch, preset
+from tilewright.isa.machine import DEFAULT_MACHINE, SWITCHES, Machine, MemoryTiming, lanes_of_a_fetch, preset
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_error import DesignError
 from tilewright.tools.user_text import read_user_text
@@ -78,7 +78,7 @@ class _Section(BaseModel):
 
 def _kind(name: str) -> Any:
     """Return the type that a parameter of the machine has in the file."""
-    return str if name == "array" else StrictBool if name in UNITS else _Count
+    return str if name == "array" else StrictBool if name in SWITCHES else _Count
 
 
 _PARAMETERS: dict[str, Any] = {field.name: (_kind(field.name) | None, None) for field in fields(Machine)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tilewright.errors import nearest
 from tilewright.isa.extension import extended, extension_of, load_extension
-from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, NAMED, UNITS, Machine, MemoryTiming
+from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, NAMED, SWITCHES, Machine, MemoryTiming
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_error import DesignError
 from tilewright.runtime.design.design_file import MOST_MHZ, machine_of, memory_with, read_design
@@ -111,7 +111,7 @@ def with_extension(design: Design, file: Path | str | None) -> Design:
 def _changed(machine: Machine, base: str, changes: list[str]) -> Machine:
     names = [field.name for field in fields(Machine) if field.name != "name"]
     values = _pairs("Machine", changes, {name: name for name in names},
-                    {"array": _array, **dict.fromkeys(UNITS, _truth)})
+                    {"array": _array, **dict.fromkeys(SWITCHES, _truth)})
     try:
         return machine_of(machine, values, ",".join((base, *changes)))
     except ValueError as error:

@@ -71,8 +71,8 @@ def artefact(compiled, tmp_path):
 # ---- what works
 
 
-NO_MACHINE = ("Machine must be one of nano, base, large, base_depthwise, large_depthwise, a design file (.toml), or "
-              "one of these with changes, such as base,lanes=8, not 'huge'")
+NO_MACHINE = ("Machine must be one of nano, base, large, base_depthwise, large_depthwise, base_integer, a design "
+              "file (.toml), or one of these with changes, such as base,lanes=8, not 'huge'")
 
 
 @pytest.mark.parametrize("machine", ["nano", "base", "large"])

@@ -9,6 +9,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
+from tests.support.machines import with_units
 from tests.support.post_program import REGION, REGIONS, SCRATCH, TABLES, Pool, Program, random_program
 from tilewright.isa.machine import PRESETS, TABLE_BYTES, TABLE_SLOTS
 from tilewright.rtl.post.post import PostUnit
@@ -251,9 +252,8 @@ async def random_commands(dut):
 
 
 def machine_of():
-    """Return the machine, a preset with units that no preset has or without."""
-    more = os.environ["ROWS"] == "1"
-    return replace(PRESETS[os.environ["MACHINE"]], row_unit=more, channel_kernels=more, integer_requantise=more)
+    """Return the machine, a preset with units that no preset has or without, or with whole numbers alone."""
+    return with_units(PRESETS[os.environ["MACHINE"]], os.environ["UNITS"])
 
 
 TIMED = {

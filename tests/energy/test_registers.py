@@ -72,6 +72,15 @@ def test_four_patches_add_the_registers_counted(array, lanes, clusters):
         block: count - count_fresh(less)[block] for block, count in count_fresh(more).items()}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("floats", [True, False])
+def test_requantisation_in_whole_numbers_adds_the_registers_counted(floats):
+    less = replace(LESS, lanes=2, post_lanes=2, parameter_channels=64)
+    more = replace(less, integer_requantise=True, float_requantise=floats)
+    assert {block: count - registers_of(less)[block] for block, count in registers_of(more).items()} == {
+        block: count - count_fresh(less)[block] for block, count in count_fresh(more).items()}
+
+
 def test_a_row_unit_adds_registers_to_post_processing_alone():
     for machine in (PRESETS["base"], LESS):
         less, more = registers_of(machine), registers_of(replace(machine, row_unit=True))

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.isa.encoding import INSTRUCTIONS
 from tilewright.isa.lacking import WINOGRAD, has_unit, lacking, lacks, variants_of
-from tilewright.isa.machine import ARRAYS, INTEGRATION, LIMITS, PRESETS, UNITS, Machine
+from tilewright.isa.machine import ARRAYS, INTEGRATION, LIMITS, PRESETS, SWITCHES, Machine
 
 NANO = replace(PRESETS["nano"], lanes=4, row_unit=True, coded_weights=True, channel_kernels=True, wide_words=True,
                four_patches=True)
@@ -19,7 +19,7 @@ EVERY = tuple((instruction, variant) for instruction in INSTRUCTIONS for variant
 
 
 def test_every_parameter_has_limits_or_is_a_unit():
-    assert {field.name for field in fields(Machine)} == {"name", "array", *LIMITS, *UNITS, *INTEGRATION}
+    assert {field.name for field in fields(Machine)} == {"name", "array", *LIMITS, *SWITCHES, *INTEGRATION}
 
 
 @pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)

@@ -95,8 +95,8 @@ def test_devices():
     (lambda: backend.prepare(RELU, "CUDA"), "Device must be CPU, not 'CUDA'"),
     (lambda: backend.prepare(RELU, colour=1), "Options must be of machine, engine, not colour"),
     (lambda: backend.prepare(RELU, machine="huge"), ("Machine must be one of nano, base, large, "
-     "base_depthwise, large_depthwise, a design file (.toml), or one of these with changes, such as base,lanes=8, not "
-     "'huge'")),
+     "base_depthwise, large_depthwise, base_integer, a design file (.toml), or one of these with changes, such as "
+     "base,lanes=8, not 'huge'")),
     (lambda: backend.run_model(RELU, []), "Inputs must be 1 (x), not 0"),
     (lambda: backend.run_model(RELU, {"y": X}), "Inputs must be x, not y"),
     (lambda: backend.run_model(RELU, [X.astype(np.float64)]),

@@ -178,8 +178,8 @@ def test_any_machine_will_do():
 
 
 @pytest.mark.parametrize(("options", "sentence"), [
-    ({"machine": "huge"}, ("Machine must be one of nano, base, large, base_depthwise, large_depthwise, a design file "
-                           "(.toml), or one of these with changes, such as base,lanes=8, not 'huge'")),
+    ({"machine": "huge"}, ("Machine must be one of nano, base, large, base_depthwise, large_depthwise, base_integer, "
+                           "a design file (.toml), or one of these with changes, such as base,lanes=8, not 'huge'")),
     ({"engine": "slow"}, "Engine must be one of rtl, fast, not 'slow'"),
 ])
 def test_unknown_options_are_refused(options, sentence):

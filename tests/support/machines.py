@@ -37,3 +37,10 @@ BUILT = ("nano", "base")
 def slow_unless_built(machines: Iterable[Machine]) -> list[object]:
     """Return machines as parameters of a test, named, and marked as slow where a simulator must be built for it."""
     return [pytest.param(each, id=each.name, marks=[pytest.mark.slow] * (each.name not in BUILT)) for each in machines]
+
+
+def with_units(machine: Machine, units: str) -> Machine:
+    """Return ``machine`` as a preset is, with ``rows`` and other units, or in whole numbers ``alone``."""
+    more = units != "preset"
+    return replace(machine, row_unit=units == "rows", channel_kernels=more, integer_requantise=more,
+                   float_requantise=units != "alone")

@@ -227,7 +227,8 @@ class Reference:
         if layer.rounding is not None:
             q = long_requantise(run.sums[y, x, channel], **as_long(parameters), **layer.clamp, twice=layer.rounding)
         elif layer.shift is None:
-            q = requantise(run.sums[y, x, channel], **parameters, **layer.clamp)
+            one = {} if self.machine.float_requantise else {"mantissa": 1 << 23, "shift": 23}
+            q = requantise(run.sums[y, x, channel], **parameters | one, **layer.clamp)
         else:
             q = shift_requantise(run.sums[y, x, channel], **as_integers(parameters), **layer.clamp, shift=layer.shift)
         if layer.residual is None or layer.table_first:

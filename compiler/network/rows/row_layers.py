@@ -96,7 +96,7 @@ def with_row_layers(network: Network, machine: Machine) -> Network:
         constants |= {} if found is None else found[1]
     network = replace(network, layers=tuple(layers), tensors=dict(tensors), constants=constants)
     if not machine.normalises_rows:
-        equipped = replace(machine, row_unit=True, value_tables=True)
+        equipped = replace(machine, row_unit=True, value_tables=True, float_requantise=True)
         layers = [replace(layer, reason=NO_UNIT) if isinstance(layer, CoreLayer) and isinstance(
             _on_datapath(layer, network, dict(tensors), equipped)[0], Layer) else layer for layer in network.layers]
         return replace(network, layers=tuple(layers))

@@ -37,7 +37,8 @@ def equal(model, shape, *, on_core=0, low=0, machine=None):
         assert np.array_equal(found, computed_in_whole_numbers(model, x)[output])
 
 
-def test_a_network_of_deeploy_gives_its_own_integers():
+@pytest.mark.parametrize("machine", [None, "base_integer"])
+def test_a_network_of_deeploy_gives_its_own_integers(machine):
     """Convolution, depthwise, residual of levels, a requantisation alone, a pool and a signed dense layer."""
     rng, net = np.random.default_rng(0), PulpNetwork((1, 3, 8, 8))
     one, zero = np.array(1), np.zeros((8, 1, 1))
@@ -50,7 +51,7 @@ def test_a_network_of_deeploy_gives_its_own_integers():
     pooled = net.add("Flatten", net.add("MaxPool", alone, kernel_shape=[4, 4], strides=[4, 4]), axis=1)
     last = net.shifted(net.add("Gemm", pooled, weights(rng, 5, 32), weights(rng, 5), transB=1), 64 * one, 0 * one, 12,
                        signed=True)
-    equal(net.model(last, (1, 5)), (1, 3, 8, 8))
+    equal(net.model(last, (1, 5)), (1, 3, 8, 8), machine=machine)
 
 
 def test_a_network_of_match_gives_its_own_integers():
@@ -101,8 +102,10 @@ def nemo_levels(net, sums, channels, divisor, rng, rank=4):
     return net.add("Clip", cut, min=0.0, max=255.0)
 
 
-@pytest.mark.parametrize("divisor", [1 << 24, (1 << 24) - 1])
-def test_averages_pads_and_divisors_of_nemo(divisor):
+@pytest.mark.parametrize(("divisor", "machine"), [
+    (1 << 24, "base,integer_requantise=true"), ((1 << 24) - 1, "base,integer_requantise=true"),
+    (1 << 24, "base_integer")])
+def test_averages_pads_and_divisors_of_nemo(divisor, machine):
     """Windows of 15 pixels, times 15 and 34, over 512: the last average may be 256, and is 255 then."""
     rng, net = np.random.default_rng(11), PulpNetwork((1, 1, 12, 16))
     x = net.add("Pad", "x", pads=[0, 0, 1, 2, 0, 0, 1, 2])
@@ -113,7 +116,7 @@ def test_averages_pads_and_divisors_of_nemo(divisor):
     mean = net.add("Floor", net.add("Div", again, np.array(512.0)))
     flat = net.add("Flatten", mean, axis=1)
     last = net.add("MatMul", flat, weights(rng, 24, 3))
-    equal(net.model(last, (1, 3)), (1, 1, 12, 16), machine="base,integer_requantise=true")
+    equal(net.model(last, (1, 3)), (1, 1, 12, 16), machine=machine)
 
 
 def test_a_divisor_that_18_bits_do_not_equal_is_fitted_and_said():

@@ -164,8 +164,9 @@ def test_several_inputs_come_in_one_frame_and_several_outputs_in_one_answer(tmp_
 @pytest.mark.parametrize(("arguments", "sentence"), [
     (("--digits", "0"), "Number of digits must be in 1..32, not 0"),
     (("--cycles-per-bit", "2"), "Cycles per bit must be in 8..65535, not 2"),
-    (("--machine", "giant"), ("Machine must be one of nano, base, large, base_depthwise, large_depthwise, a design "
-                              "file (.toml), or one of these with changes, such as base,lanes=8, not 'giant'")),
+    (("--machine", "giant"), ("Machine must be one of nano, base, large, base_depthwise, large_depthwise, "
+                              "base_integer, a design file (.toml), or one of these with changes, such as "
+                              "base,lanes=8, not 'giant'")),
 ])
 def test_bad_options_are_refused(arguments, sentence):
     assert refused(2, "board", "ulx3s", "simulate", *arguments) == sentence

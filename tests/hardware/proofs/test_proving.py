@@ -12,7 +12,7 @@ QUEUE = next(each for each in PROPERTIES if each.name == "command_queue")
 
 
 COLLISIONS = next(each for each in PROPERTIES if each.name == "collisions")
-SLOW = {"erasure", "integer_requantise", "recovery", "registers_stop", "xif_adapter", "xif_stop"}
+SLOW = {"erasure", "integer_requantise", "integers_alone", "recovery", "registers_stop", "xif_adapter", "xif_stop"}
 """Take a minute or two each; `make prove` and the slow tests have them."""
 
 

@@ -106,10 +106,10 @@ def of_word(request: dict[str, int]) -> dict[str, int]:
     return others | {"mantissa": mantissa, "shift": shift & 127, "addend": addend, "integer": 1}
 
 
-def check(dut, requests, expected, gap, rng, shift=None, rounding=None):
+def check(dut, requests, expected, gap, rng, shift=None, rounding=None, integer=None):
     """Send ``requests``, with a gap before each of probability ``gap``; compare value, metadata and cycle.
 
-    ``rounding`` is 1 or 2 where integers are long.
+    ``rounding`` is 1 or 2 where integers are long, ``integer`` what a unit of these alone is told.
     """
     sim = Simulator(dut)
     sim.add_clock(1e-6)
@@ -124,6 +124,8 @@ def check(dut, requests, expected, gap, rng, shift=None, rounding=None):
         if rounding is not None:
             ctx.set(dut.long, 1)
             ctx.set(dut.twice, rounding == 2)
+        if integer is not None:
+            ctx.set(dut.integer, integer)
         cycle = 0
         while waiting or due:
             send = bool(waiting) and rng.random() >= gap

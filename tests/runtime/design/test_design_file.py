@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.isa.dram.dram import DramTiming, dram_named
-from tilewright.isa.machine import INTEGRATION, LIMITS, PRESETS, UNITS, Machine
+from tilewright.isa.machine import INTEGRATION, LIMITS, PRESETS, SWITCHES, Machine
 from tilewright.runtime.design.design_error import DesignError
 from tilewright.runtime.design.design_file import MOST_BYTES, read_design
 from tilewright.runtime.design.design_text import design_text
@@ -153,7 +153,7 @@ def test_json_of_a_design_makes_the_same_file(tmp_path):
 
 
 def test_the_limits_name_every_parameter():
-    assert set(LIMITS) == {field.name for field in fields(Machine)} - {"name", "array", *UNITS, *INTEGRATION}
+    assert set(LIMITS) == {field.name for field in fields(Machine)} - {"name", "array", *SWITCHES, *INTEGRATION}
 
 
 def test_a_file_leaves_out_units(tmp_path):
