@@ -8,11 +8,14 @@ import onnx_ir as ir
 
 from tilewright.compiler.normal.values import attribute, constant, is_constant, levels_behind
 
-__all__ = ["ConstantLevels", "dequantised", "lattice", "of_constant", "quantised", "real_constant",
+__all__ = ["ConstantLevels", "dequantised", "lattice", "levels_of_steps", "of_constant", "quantised", "real_constant",
            "requantised"]
 
 _LARGEST = 127
 """Of symmetric int8 levels."""
+
+_MOST_OF_NINE_BITS = 255
+"""What a level of 8 bits may lie away from its zero point."""
 
 _MOST_SCALE = np.float32(1e28)
 """Of float32, times a level less its zero point (at most 2^33): the number is still one of float32."""
@@ -164,6 +167,38 @@ def lattice(values: np.ndarray, axis: int, most: int = _LARGEST) -> tuple[np.nda
         scales[row] = scale
     shape = [-1 if i == axis else 1 for i in range(values.ndim)]
     return np.rint(values / scales.reshape(shape)).astype(np.int8 if most <= _LARGEST else np.int16), scales
+
+
+def levels_of_steps(values: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return int16 levels, and float32 scales beside ``steps``, whose products are the lines ``values``, to the bit.
+
+    A scale is its step or a neighbour of it. None where there are none, or none within 9 bits.
+    """
+    scales = np.array(steps, np.float32)
+    for row, line in enumerate(values):
+        found = next((tried for tried in _neighbours(scales[row]) if _are_multiples(line, tried, _MOST_OF_NINE_BITS)),
+                     None)
+        if found is None:
+            return None
+        scales[row] = found
+    return np.rint(values / scales[:, np.newaxis]).astype(np.int16), scales
+
+
+def _neighbours(step: np.float32) -> list[np.float32]:
+    """Return a float32 and the two on each of its sides, the nearest first."""
+    found = [step]
+    for side in (0, np.inf):
+        near = np.nextafter(step, np.float32(side))
+        found += [near, np.nextafter(near, np.float32(side))]
+    return found
+
+
+def _are_multiples(line: np.ndarray, step: np.float32, most: int) -> bool:
+    """Tell whether floats are up to ``most`` times a step each, to the bit."""
+    if not 0 < step < np.inf:
+        return False
+    times = np.rint(line / step).astype(np.float32)
+    return bool((np.abs(times) <= most).all() and (times * step == line).all())
 
 
 def _step(sizes: np.ndarray, most: int) -> np.float32 | None:

@@ -3,7 +3,13 @@
 import numpy as np
 import onnx_ir as ir
 
-from tilewright.compiler.normal.constant_levels import ConstantLevels, lattice, of_constant, requantised
+from tilewright.compiler.normal.constant_levels import (
+    ConstantLevels,
+    lattice,
+    levels_of_steps,
+    of_constant,
+    requantised,
+)
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.values import (
@@ -69,24 +75,67 @@ def _shifts(maker: ir.Node | None) -> bool:
 
 
 def _on_lattice(edit: Edit, node: ir.Node, value: ir.Value) -> bool:
-    """Make floats that are levels times a scale per output channel such levels."""
+    """Make floats that are levels times a scale, or one per output channel, such levels."""
     values = constant(value)
-    if values is None or values.dtype != np.float32 or values.ndim < 2 or not values.size or (
-            node.op_type == "ConvTranspose" and attribute(node, "group", 1) != 1):
+    if values is None or values.dtype != np.float32 or values.ndim < 2 or not values.size:
         return False
     axis = weight_axis(node, values.ndim)
-    found = lattice(values, axis)
-    return found is not None and _replaced(edit, node, *found, axis)
+    found = _with_its_bias(node, values, axis) or _whole(values, _INT8) or _by_channel(node, values, axis, _INT8) \
+        or _whole(values, _NINE_BITS) or _by_channel(node, values, axis, _NINE_BITS)
+    return found is not None and _replaced(edit, node, *found)
+
+
+_Levels = tuple[np.ndarray, np.ndarray, int | None]
+_INT8, _NINE_BITS = 127, 255
+_LOOKED_AT = 4096
+
+
+def _with_its_bias(node: ir.Node, values: np.ndarray, axis: int) -> _Levels | None:
+    """Return the levels whose scales, times that of the input, are those of a bias of int32."""
+    bias, x = of_constant(node.inputs[2] if len(node.inputs) > 2 else None), source(node.inputs[0])
+    scale = None if x is None else constant(x.inputs[1])
+    if bias is None or scale is None or bias.levels.dtype != np.int32 or not scale or node.op_type == "ConvTranspose":
+        return None
+    lines = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)
+    if bias.scale.size == 1:
+        lines = lines.reshape(1, -1)
+    if bias.scale.size != len(lines):
+        return None
+    found = levels_of_steps(lines, bias.scale.ravel().astype(np.float64) / scale)
+    if found is None:
+        return None
+    levels = np.moveaxis(found[0].reshape(np.moveaxis(values, axis, 0).shape), 0, axis)
+    return (levels, found[1].reshape(()), None) if bias.scale.size == 1 else (levels, found[1], axis)
+
+
+def _whole(values: np.ndarray, most: int) -> _Levels | None:
+    """Return levels of one scale; None of floats that have none."""
+    if np.unique(np.abs(values.flat[:_LOOKED_AT])).size > most + 2:
+        return None
+    found = lattice(values.reshape(1, -1), 0, most)
+    return None if found is None else (found[0].reshape(values.shape), found[1].reshape(()), None)
+
+
+def _by_channel(node: ir.Node, values: np.ndarray, axis: int, most: int) -> _Levels | None:
+    """Return levels with a scale for each output channel; None of floats that have none."""
+    if node.op_type == "ConvTranspose" and attribute(node, "group", 1) != 1:
+        return None
+    found = lattice(values, axis, most)
+    return None if found is None else (*found, axis)
 
 
 def _replaced(edit: Edit, node: ir.Node, levels: np.ndarray, scale: np.ndarray, axis: int | None) -> bool:
-    """Let a product read a new DequantizeLinear of ``levels``."""
+    """Let a product read a new DequantizeLinear of ``levels``, int8 or else uint8; tell whether one holds them."""
     old = node.inputs[1]
     assert old is not None
-    name = old.name
+    name, least, most = old.name, int(levels.min(initial=0)), int(levels.max(initial=0))
+    if most - least > _NINE_BITS:
+        return False
+    kind, zero = (np.int8, 0) if -_INT8 - 1 <= least and most <= _INT8 else (np.uint8, -least)
     new = edit.insert(node, "DequantizeLinear", [
-        edit.constant(levels, f"{name}:levels"), edit.constant(np.asarray(scale, np.float32), f"{name}:scale"),
-        edit.constant(np.zeros(np.shape(scale), np.int8), f"{name}:zero")],
+        edit.constant((levels.astype(np.int32) + zero).astype(kind), f"{name}:levels"),
+        edit.constant(np.asarray(scale, np.float32), f"{name}:scale"),
+        edit.constant(np.full(np.shape(scale), zero, kind), f"{name}:zero")],
         {} if axis is None else {"axis": axis}, like=name)
     node.replace_input_with(1, new)
     return True
@@ -94,8 +143,8 @@ def _replaced(edit: Edit, node: ir.Node, levels: np.ndarray, scale: np.ndarray, 
 
 WEIGHT_LEVELS = Rule(
     "weights", "Weights are int8 levels of zero point 0 where those hold them: of 2, 4 and 8 bits with any zero point, "
-    "in blocks of equal scales, and floats that are levels times a scale per channel; blocks are floats where nothing "
-    "else is quantised",
+    "in blocks of equal scales, and floats that are levels times a scale, or one per channel (uint8 where int8 does "
+    "not hold those); blocks are floats where nothing else is quantised",
     "q - z is the same number, and (q - z) · scale in float32 the same float", _apply)
 
 

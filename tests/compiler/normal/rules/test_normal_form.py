@@ -163,7 +163,11 @@ def test_the_least_level_may_be_the_largest_of_a_lattice():
     form = _checked(_conv("w", constants={"w": levels.astype(np.float32) * _CHANNELS.reshape(-1, 1, 1, 1)}), "weights")
     held = {each.name: onnx.numpy_helper.to_array(each) for each in form.proto.graph.initializer}
     np.testing.assert_array_equal(next(each for each in held.values() if each.shape == levels.shape), levels)
-    assert normalise(_conv("w", constants={"w": -levels.astype(np.float32)})).counts == {}
+    form = _checked(_conv("w", constants={"w": -levels.astype(np.float32) * scalar(.01)}), "weights")
+    wide = next(each for each in map(onnx.numpy_helper.to_array, form.proto.graph.initializer)
+                if each.shape == levels.shape)
+    assert wide.dtype == np.uint8
+    np.testing.assert_array_equal(wide.astype(np.int32) - wide.min(), levels.max() - levels.astype(np.int32))
 
 
 def test_weights_in_blocks_are_floats_where_nothing_else_is_quantised():
