@@ -6,7 +6,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.fuzz.twins.draft import Draft, attribute
 
-__all__ = ["as_inputs", "as_nodes", "computed", "copied", "in_floats", "through_pair", "turned"]
+__all__ = ["as_inputs", "as_nodes", "computed", "copied", "in_floats", "through_pair", "turned",
+           "weights_in_floats"]
 
 
 def _weights(draft: Draft) -> list[tuple[onnx.NodeProto, np.ndarray]]:
@@ -105,6 +106,53 @@ def in_floats(draft: Draft) -> int:
             reader.input[index] = name
     draft.drop(chosen)
     return len(chosen)
+
+
+def weights_in_floats(draft: Draft) -> int:
+    """Write weights as the floats that their DQ makes of 8 bits, where no coarser levels hold a channel's.
+
+    Only where the sums are quantised at once: kernels of floats add in another order by constants than by others.
+    """
+    known, readers, found = draft.constants(), draft.readers(), []
+    for node in draft.graph.node:
+        uses = readers.get(node.output[0], [])
+        if node.op_type == "DequantizeLinear" and not node.domain and uses and all(
+                reader.op_type in _WEIGHED and index == 1 and {each.op_type for each, _ in readers.get(
+                    reader.output[0], ())} == {"QuantizeLinear"} for reader, index in uses) and all(
+                    name in known for name in node.input if name) and node.output[0] not in draft.outputs and (
+                        floats := _floats(node, known, 1 if len(uses) > 1 else _channel(uses[0][0]))) is not None:
+            found.append((node, uses, floats))
+    chosen = draft.some(found)
+    for _, uses, floats in chosen:
+        name = draft.constant(floats, "floats")
+        for reader, index in uses:
+            reader.input[index] = name
+    draft.drop([node for node, _, _ in chosen])
+    return len(chosen)
+
+
+_WEIGHED = ("Conv", "Gemm", "MatMul")
+
+
+def _channel(node: onnx.NodeProto) -> int:
+    """Return the axis of a product's weights that counts its output channels."""
+    return 0 if node.op_type == "Conv" or attribute(node, "transB", 0) else -1
+
+
+def _floats(dq: onnx.NodeProto, known: dict[str, np.ndarray], axis: int) -> np.ndarray | None:
+    """Return the floats of constant levels of 8 bits; None of others, and where those of a channel share a factor."""
+    levels, scale, *zeros = (known[name] for name in dq.input if name)
+    if levels.dtype not in (np.int8, np.uint8) or levels.ndim < 2 or scale.dtype != np.float32 or attribute(
+            dq, "block_size", 0):
+        return None
+    shape = [1] * levels.ndim
+    if scale.ndim:
+        shape[attribute(dq, "axis", 1)] = -1
+    steps = levels.astype(np.int32) - (zeros[0].astype(np.int32).reshape(shape) if zeros else 0)
+    lines = np.moveaxis(steps, axis, 0).reshape(steps.shape[axis], -1)
+    if (np.gcd.reduce(lines, axis=1) != 1).any():
+        return None
+    return steps.astype(np.float32) * scale.reshape(shape)
 
 
 def computed(draft: Draft) -> int:

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 import onnx
 
-from tests.fuzz.twins.constants import as_inputs, as_nodes, computed, copied, in_floats, through_pair, turned
+from tests.fuzz.twins.constants import (
+    as_inputs,
+    as_nodes,
+    computed,
+    copied,
+    in_floats,
+    through_pair,
+    turned,
+    weights_in_floats,
+)
 from tests.fuzz.twins.draft import Draft
 from tests.fuzz.twins.files import external, in_functions, other_opset, renamed, reordered, typed, unordered
 from tests.fuzz.twins.idle import IDLE
@@ -27,7 +36,8 @@ from tests.fuzz.twins.spellings import SPELLINGS
 __all__ = ["OF_SUMS", "REWRITINGS", "Step", "Twin", "drawn", "twin_of"]
 
 OF_SUMS: dict[str, Callable[[Draft], int]] = {
-    "split by outputs": split_by_outputs, **OF_PRODUCTS, "qlinear": as_qlinear}
+    "split by outputs": split_by_outputs, **OF_PRODUCTS,
+    "weights in floats": weights_in_floats, "qlinear": as_qlinear}
 """Those that change which kernels sum up: ONNX Runtime's floats may be rounded otherwise, its integers may not."""
 
 REWRITINGS: dict[str, Callable[[Draft], int]] = {
