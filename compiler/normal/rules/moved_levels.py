@@ -152,7 +152,8 @@ def _bounds_are_levels(node: ir.Node, like: ir.Node) -> bool:
         bound = constant(node.inputs[index])
         if bound is None or bound.size != 1 or not np.isfinite(bound).all():
             return False
-        steps = np.rint(bound.ravel()[0] / scale)
+        with np.errstate(over="ignore"):    # the least float32 is a bound too
+            steps = np.rint(bound.ravel()[0] / scale)
         level = float(steps) + float(zero)
         inside = kind.min <= level <= kind.max and np.float32(steps) * scale == bound.ravel()[0]
         beyond = node.op_type == "Clip" and (level < kind.min if index == 1 else level > kind.max)

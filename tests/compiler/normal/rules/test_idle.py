@@ -146,6 +146,13 @@ def test_sizes_that_are_computed_tell_the_shape_of_what_is_chosen():
     assert [each for each in made if each not in _PAIR] == ["Split", "Concat"]
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_bound_that_no_scale_divides_is_beyond_all_levels():
+    nodes = [node("Clip", ["a", "least"], "c"), node("MaxPool", ["c"], "p", kernel_shape=[1, 1]),
+             node("Relu", ["p"], "r"), node("Add", ["r", "c"], "b")]
+    assert "Clip" in _left(nodes, {"least": np.finfo(np.float32).min})
+
+
 def test_bounds_before_opset_11_are_attributes():
     low = {"low": np.float32(-.5)}
     made = normalise(model([node("Max", ["x", "low"], "b"), node("QuantizeLinear", ["b", "s", "z"], "yq"),
