@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from tilewright.isa.extension import ExtendedMachine, stage_of
 from tilewright.isa.machine import Machine
-from tilewright.isa.words.word_curve import CURVATURE, PIECE, SLOPE
+from tilewright.isa.words.curve_fields import CURVATURE, PIECE, SLOPE
 from tilewright.sim.verilog.energy_blocks import modules
 
 __all__ = ["CURVE_PRODUCTS", "CURVE_TOGGLES", "PARTIAL_PRODUCT_TOGGLES", "ExtensionLogic", "extension_logic",

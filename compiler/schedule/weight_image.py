@@ -17,7 +17,7 @@ from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
 from tilewright.isa.rows.row_norm import RowNorm
 from tilewright.isa.semantics.inner_product import fold_run_eta, fold_tile_eta
-from tilewright.isa.words.word_curve import CURVE_BYTES
+from tilewright.isa.words.curve_fields import CURVE_BYTES
 
 __all__ = [
     "BlockImage", "CodedPart", "Span", "computed_spans", "pack_channels", "pack_conv", "pack_conv23", "pack_network",

@@ -12,16 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewright.compiler.network.layers import Layer, Requantisation
-from tilewright.isa.words.word_curve import (
-    CURVATURE,
-    PIECE,
-    PIECES,
-    SLOPE,
-    UNITS,
-    VALUE,
-    curve_bytes,
-    follow_curve,
-)
+from tilewright.isa.words.curve_fields import CURVATURE, PIECE, PIECES, SLOPE, UNITS, VALUE
+from tilewright.isa.words.word_curve import curve_bytes, follow_curve
 from tilewright.isa.words.word_planes import LOWER_OFFSET
 
 __all__ = ["MOST_OFF", "Curve", "bent", "curve_of"]

@@ -11,26 +11,9 @@ so ``value`` counts in 1/128, ``slope`` in 2**-13 and ``curvature`` in 2**-20; t
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "CURVATURE", "CURVE_BYTES", "ENTRY_BYTES", "PIECE", "PIECES", "ROUNDINGS", "SLOPE", "UNITS", "VALUE", "curve_bytes",
-    "follow_curve",
-]
+from tilewright.isa.words.curve_fields import CURVATURE, PIECE, PIECES, ROUNDINGS, SLOPE, UNITS, VALUE
 
-PIECES = 128
-PIECE = 512
-"""Words of a piece."""
-
-ENTRY_BYTES = 8
-CURVE_BYTES = PIECES * ENTRY_BYTES
-
-VALUE, SLOPE, CURVATURE = 24, 18, 16
-"""Bits of the fields of an entry, from bit 0 on; the rest is 0. All are signed."""
-
-UNITS = 7, 13, 20
-"""Binary digits behind the point of value, slope and curvature."""
-
-ROUNDINGS = UNITS[2] - UNITS[1], UNITS[1] - UNITS[0]
-"""Digits that a curvature's product loses, and that a value gains, to count as a slope and its product do."""
+__all__ = ["curve_bytes", "follow_curve"]
 
 _Int16 = NDArray[np.int16]
 

@@ -3,7 +3,7 @@
 from amaranth import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import Component, In, Out
 
-from tilewright.isa.words.word_curve import CURVATURE, ENTRY_BYTES, PIECE, ROUNDINGS, SLOPE, UNITS, VALUE
+from tilewright.isa.words.curve_fields import CURVATURE, ENTRY_BYTES, PIECE, ROUNDINGS, SLOPE, UNITS, VALUE
 
 __all__ = ["WordCurve"]
 

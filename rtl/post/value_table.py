@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, Machine
-from tilewright.isa.words.word_curve import ENTRY_BYTES, PIECE
+from tilewright.isa.words.curve_fields import ENTRY_BYTES, PIECE
 from tilewright.rtl.arithmetic.parabola import WordCurve
 from tilewright.rtl.stream.stages import flow
 

@@ -68,7 +68,7 @@ def lacking_units(plans: Iterable[LayerPlan | CorePlan], cycles: Mapping[str, in
     str
         Empty if the machine has the units or cannot have them, or if such layers take less than 5 % of the cycles.
     """
-    larger = replace(machine, **dict.fromkeys(_UNITS, True))
+    larger = replace(machine, channel_kernels=True, four_patches=True)
     if machine.takes_four_patches or not larger.takes_four_patches:
         return ""
     fitting = {plan.layer.name for plan in plans if isinstance(plan, LayerPlan) and _depthwise(plan.layer)

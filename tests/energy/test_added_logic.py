@@ -14,7 +14,8 @@ from tilewright.energy.activity import predict_toggles
 from tilewright.energy.added_logic import CURVE_PRODUCTS, CURVE_TOGGLES, extension_logic, product_toggles
 from tilewright.isa.extension import extended, load_extension
 from tilewright.isa.machine import PRESETS
-from tilewright.isa.words.word_curve import CURVATURE, PIECE, PIECES, SLOPE, VALUE, curve_bytes, follow_curve
+from tilewright.isa.words.curve_fields import CURVATURE, PIECE, PIECES, SLOPE, VALUE
+from tilewright.isa.words.word_curve import curve_bytes, follow_curve
 
 EXAMPLES = Path(__file__).parents[2] / "examples/extensions"
 SLOPE_PRODUCT = 9 * 26  # of the example of a stage, for each value

@@ -9,7 +9,8 @@ from tests.support.random_layers import Shape, build_layer
 from tilewright.compiler.network.layer_uses import WordAddend, WordPlanes
 from tilewright.compiler.network.layers import Layer, Network, Requantisation, TensorInfo
 from tilewright.compiler.words.word_tensors import lower_name, plane_tensors, upper_name
-from tilewright.isa.words.word_curve import PIECES, curve_bytes
+from tilewright.isa.words.curve_fields import PIECES
+from tilewright.isa.words.word_curve import curve_bytes
 
 SHAPES = (
     ("conv", 9, 10, 1, (Shape(7, 3, 1, 1, 1, 1), Shape(9, 3, 1, 1, 1, 1))),     # conv23

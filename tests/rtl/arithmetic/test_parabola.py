@@ -3,7 +3,8 @@
 import numpy as np
 
 from tests.support.streams import simulate
-from tilewright.isa.words.word_curve import CURVATURE, PIECE, PIECES, SLOPE, VALUE, curve_bytes, follow_curve
+from tilewright.isa.words.curve_fields import CURVATURE, PIECE, PIECES, SLOPE, VALUE
+from tilewright.isa.words.word_curve import curve_bytes, follow_curve
 from tilewright.rtl.arithmetic.parabola import WordCurve
 
 
