@@ -29,7 +29,7 @@ __all__ = ["MatrixProduct", "matrix_product", "multiplied"]
 _MOST_PRODUCTS = 256
 """Of one node: each is some ten layers."""
 
-_INTEGERS = ("int8", "uint8")
+_ONE_TYPE = ({"int8"}, {"uint8"})
 _TO_ROWS, _TO_COLUMNS, _FROM_ROWS = (0, 3, 1, 2), (0, 2, 1, 3), (0, 2, 3, 1)
 _Shape = tuple[int, ...]
 
@@ -76,7 +76,7 @@ def matrix_product(state: ImageState, node: Node) -> MatrixProduct | None:
         return None
     first, second = operands
     if first is None or second is None or first.shape[-1] != second.shape[-2] \
-            or len({_dtype(state, name) for name in (first.levels, second.levels, result)}) != 1:
+            or {_dtype(state, name) for name in (first.levels, second.levels, result)} not in _ONE_TYPE:
         return None
     try:
         batch = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
@@ -147,9 +147,8 @@ def _are_numbers(state: ImageState, names: tuple[str, ...]) -> bool:
 
 
 def _dtype(state: ImageState, name: str) -> str:
-    """Return the type of levels; "" for others than bytes."""
-    dtype = state.graph.tensors[name].dtype
-    return dtype if dtype in _INTEGERS else ""
+    """Return the type of levels."""
+    return state.graph.tensors[name].dtype
 
 
 def _image(state: ImageState, node: Node, operand: _Operand, *, columns: bool) -> str:
