@@ -30,7 +30,7 @@ def usage_sentence(error: typer.TyperException, words: Sequence[str]) -> str:
     if type(error).__name__ == "MissingParameter":
         return _missing(error, command, context, words)
     if "extra argument" in message:
-        return _extra(message, command, context)
+        return _swallowed(words, context) or _extra(message, command, context)
     if message.startswith("No such command"):
         return _no_command(message, command, context)
     return message.replace("Value error, ", "")
@@ -50,6 +50,17 @@ def _missing(error: Any, command: str, context: Any, words: Sequence[str]) -> st
 
 def _takes_machine(context: Any) -> bool:
     return context is not None and any(_MACHINE in each.opts for each in context.command.params)
+
+
+def _swallowed(words: Sequence[str], context: Any) -> str:
+    """Return which option has taken the name of the next one for its value; empty if none has."""
+    options = {name: each for each in (context.command.params if context is not None else ()) for name in each.opts
+               if name.startswith("-")}
+    for option, value in pairwise(words):
+        if option in options and value in options and not getattr(options[option], "is_flag", False):
+            what = options[option].metavar or "a value"
+            return f"Option {option} needs {what}, and was given {value!r}, which is an option; write {option} {what}"
+    return ""
 
 
 def _extra(message: str, command: str, context: Any) -> str:

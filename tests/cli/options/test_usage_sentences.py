@@ -17,6 +17,7 @@ from tests.cli.test_app import invoke, refused
     (("board", "nano"), ("'nano'", "orangecrab, ulx3s", "docs/first-change.md")),
     (("board", "ulx3s", "fly"), ("board ulx3s fly", "board ulx3s --help")),
     (("run", "lenet5", "--engin", "fast"), ("--engine is near",)),
+    (("run", "lenet5", "--calibrate", "--engine", "cycles"), ("--calibrate needs FILE", "'--engine'")),
     (("run",), ("MODEL", ".onnx", "lenet5")),
     (("diff", "nano"), ("SECOND",)),
     (("run", "lenet5", "--engine", "fsat"), ("'fsat' is not one of 'rtl', 'fast', 'cycles'",)),
