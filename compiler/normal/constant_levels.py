@@ -15,7 +15,7 @@ _LARGEST = 127
 """Of symmetric int8 levels."""
 
 _MOST_OF_NINE_BITS = 255
-"""What a level of 8 bits may lie away from its zero point."""
+"""The most that a level of 8 bits may lie away from its zero point."""
 
 _MOST_SCALE = np.float32(1e28)
 """Of float32, times a level less its zero point (at most 2^33): the number is still one of float32."""

@@ -53,7 +53,7 @@ class MacroLibrary:
 
     @property
     def masked(self) -> str:
-        """What a macro writes of a word."""
+        """The unit that a macro writes of a word: bytes or bits."""
         return "bytes" if self.mask_bits == 8 else "bits"
 
     def count(self, shape: MemoryShape) -> int:

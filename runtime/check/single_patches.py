@@ -15,7 +15,7 @@ from tilewright.isa.machine import Machine
 __all__ = ["SinglePatches", "WhySingle", "lacking_units", "single_patches"]
 
 _UNITS = ("channel_kernels", "four_patches")
-"""What a machine needs for them."""
+"""Parameters that a machine needs for them."""
 
 _LEAST_SHARE = 0.05
 """Layers that take a smaller part of the cycles are not worth a sentence."""

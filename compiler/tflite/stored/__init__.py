@@ -1,1 +1,1 @@
-"""What a .tflite file holds as values: tensors, operators and their options, sparse constants, branches."""
+"""Values that a .tflite file holds: tensors, operators and their options, sparse constants, branches."""

@@ -1,4 +1,4 @@
-"""What softmaxes of levels have in common: a row is loaded once, and the exponentials of its elements are added.
+"""The part that softmaxes of levels share: a row is loaded once, and the exponentials of its elements are added.
 
 An element is one of 256 values below the row's largest, ``k`` levels lower: its exponential is exp(-k · scale), of
 which there is a table with 31 fractional bits. What becomes of a row of two is told by the difference of its elements,

@@ -32,7 +32,7 @@ _RECIPROCAL = SINGLE["divide"] + 30
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """What a sum's reciprocal is multiplied by, and what results are made of by an element's level below the largest.
+    """The factor of a sum's reciprocal, and the terms of results by how far an element's level is below the largest.
 
     Quantised results have ``level_bits`` fractional bits before they are rounded.
     """
