@@ -8,7 +8,17 @@ import onnx_ir as ir
 
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.rule import Rule
-from tilewright.compiler.normal.values import attribute, constant, is_constant, levels_behind, readers
+from tilewright.compiler.normal.values import (
+    attribute,
+    constant,
+    is_constant,
+    is_dequantise,
+    is_move,
+    is_quantise,
+    levels_behind,
+    readers,
+    same_parameters,
+)
 
 __all__ = ["IDLE"]
 
@@ -69,6 +79,19 @@ def _joined(node: ir.Node) -> bool:
     node.replace_input_with(0, before.inputs[0])
     node.attributes["perm"] = ir.AttrInt64s("perm", [first[axis] for axis in turn])
     return True
+
+
+def _move_before(x: ir.Value) -> ir.Node | None:
+    """Return what makes ``x``; of levels that are moved, and quantised by their own parameters again, the move."""
+    node = x.producer()
+    quantise = node.inputs[0].producer() if is_dequantise(node) and node.inputs[0] is not None else None
+    if not is_quantise(quantise) or not same_parameters(quantise, node) or quantise.inputs[0] is None:
+        return node
+    move = quantise.inputs[0].producer()
+    if move is None or not is_move(move) or move.inputs[0] is None:
+        return node
+    given = move.inputs[0].producer()
+    return move if is_dequantise(given) and same_parameters(given, node) else node
 
 
 def _unchanged(node: ir.Node) -> ir.Value | None:
@@ -137,7 +160,7 @@ def _of_type(x: ir.Value, kind: int) -> ir.Value | None:
 
 def _undone(x: ir.Value, node: ir.Node) -> ir.Value | None:
     """Return what a node gives back, of a negated tensor or one with dimensions of one more."""
-    before = x.producer()
+    before = _move_before(x)
     if before is None or before.domain or before.op_type != _UNDONE[node.op_type]:
         return None
     axes = [constant(each.inputs[1]) if len(each.inputs) > 1 else attribute(each, "axes") for each in (before, node)]

@@ -36,6 +36,18 @@ def _left(nodes, constants=None, opset=21):
     return made[2:-2]
 
 
+def test_a_squeeze_undoes_an_unsqueeze_through_levels_of_the_same_parameters():
+    between = [node("QuantizeLinear", ["n", "s", "z"], "nq"), node("DequantizeLinear", ["nq", "s", "z"], "m")]
+    views = node("Unsqueeze", ["a", "axis"], "n"), node("Squeeze", ["m", "axis"], "b")
+    assert _left([views[0], *between, views[1]], {"axis": _sizes(1)}) == []
+
+
+def test_levels_of_another_scale_between_moves_stay():
+    moves = [node("Transpose", ["a"], "n", perm=[0, 2, 3, 1]), node("QuantizeLinear", ["n", "f", "z"], "nq"),
+             node("DequantizeLinear", ["nq", "f", "z"], "m"), node("Transpose", ["m"], "b", perm=[0, 3, 1, 2])]
+    assert _PAIR[0] in _left(moves, {"f": scalar(.05)})
+
+
 def _split(sizes, parts, joined, axis=2):
     cut = helper.make_node("Split", ["a", "sizes"], ["p0", "p1"], "cut", axis=1)
     return [cut, node("Concat", joined, "b", axis=axis)], {"sizes": _sizes(*sizes)}
