@@ -67,9 +67,11 @@ def fill_shapes(model: ir.Model) -> bool:
 def _may_keep(node: ir.Node) -> bool:
     """Tell whether a node is a Reshape to images, or of vectors to vectors, of a value whose shape nobody states.
 
-    Or a Concat of such a value and constants, an attention or a ReduceSum of such, a Conv of volumes, or what chooses
-    elements and may choose all.
+    Or a Concat of such a value and constants, an attention or a ReduceSum of such, a Conv of volumes, an If, or what
+    chooses elements and may choose all.
     """
+    if node.op_type == "If" and not node.domain:
+        return True
     if node.op_type in _CHOOSE and not node.domain:
         return _may_choose_all(node, _CHOOSE[node.op_type])
     if node.op_type == "Conv" and not node.domain:

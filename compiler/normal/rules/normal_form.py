@@ -5,7 +5,7 @@ each application is a note. A model without quantisation is left as it is.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import onnx
@@ -52,6 +52,7 @@ from tilewright.compiler.normal.rules.repeats import PIXELS, REPEATS
 from tilewright.compiler.normal.rules.storage import STORAGE
 from tilewright.compiler.normal.rules.turns import TURNS
 from tilewright.compiler.normal.rules.weight_levels import BLOCKS, WEIGHT_LEVELS
+from tilewright.compiler.normal.taken_branches import BRANCHES, has_branches
 from tilewright.compiler.normal.types import fill_shapes, fill_types
 from tilewright.compiler.normal.values import is_of_levels
 
@@ -60,7 +61,7 @@ __all__ = ["FORMS", "RULES", "SHAPED_RULES", "NormalForm", "normalise", "without
 FORMS: tuple[Rule, ...] = (FUSED, RECURRENT, ATTENTION, EINSUM, TURNED_PRODUCTS, STACKED)
 """Rules of float models too, before those are quantised."""
 
-RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, *FORMS, IMAGES, EXPAND, SPELLED_OUT, BOUNDS, IDLE, SIGNS, PLAIN,
+RULES: tuple[Rule, ...] = (BRANCHES, DOMAINS, LAYOUTS, *FORMS, IMAGES, EXPAND, SPELLED_OUT, BOUNDS, IDLE, SIGNS, PLAIN,
                            CONSTANTS, WEIGHT_LEVELS, BLOCKS, GAINS, MASKS, PARTS, VOLUMES, FAR_TAPS,
                            PIXEL_PRODUCTS, CHANNELS, OFFSETS, FACTORS, HALVES, BIASES, JOINED, PADDING, WHOLE, SHUFFLES,
                            TURNS, FUNCTIONS, STORAGE, NARROW, MIRRORED, PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
@@ -99,9 +100,18 @@ def normalise(proto: onnx.ModelProto) -> NormalForm:
     BadModelError
         If onnx-ir cannot read it.
     """
-    if not any(node.op_type in _QUANTISED or is_of_levels(node) for node in proto.graph.node):
+    if not any(node.op_type in _QUANTISED or is_of_levels(node) for node in _nodes(proto.graph)):
         return _rewritten(proto, FORMS) if _has_other_forms(proto.graph) else NormalForm(proto, {}, ())
     return _rewritten(proto, RULES)
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes of a graph and of the branches in it."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _nodes(attribute.g)
 
 
 def _has_other_forms(graph: onnx.GraphProto) -> bool:
@@ -133,6 +143,8 @@ def _rewritten(proto: onnx.ModelProto, rules: tuple[Rule, ...]) -> NormalForm:
         model = ir.from_proto(proto)
         LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
         _unpack(model.graph)
+        if has_branches(model.graph):
+            fill_shapes(model)
         edit = Edit(model.graph)
         counts = _applied(edit, rules)
         if fill_shapes(model):
