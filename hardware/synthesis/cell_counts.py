@@ -2,14 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.hardware.synthesis.area_blocks import SourceLines, area_block_of_name
 from tilewright.hardware.synthesis.attribution import area_blocks_of
 
-__all__ = ["CellCounts", "SramMacro", "count_cells"]
+__all__ = ["CellCounts", "SramMacro", "count_cells", "with_lone_registers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +64,24 @@ def count_cells(path: Path, top: str, lines: SourceLines, is_logic: Callable[[st
         else:
             cells[blocks[name], cell["type"]] += 1
     return CellCounts(cells, tuple(memories), blocks)
+
+
+def with_lone_registers(counts: CellCounts, path: Path, top: str, registers: Container[str], before: Mapping[str, str],
+                        name: str) -> CellCounts:
+    """Return ``counts`` with one more cell of type ``name`` for each register that has nothing before it in its place.
+
+    ``path`` and ``top`` are those of `count_cells`; ``registers`` are types with an input ``D``, and ``before`` has the
+    types that can lie before one, with their output. Each lies before one register at most.
+    """
+    with path.open(encoding="utf-8") as file:
+        found = json.load(file)["modules"][top]["cells"]
+    free = {cell["connections"][before[cell["type"]]][0] for cell in found.values() if cell["type"] in before}
+    cells = Counter(counts.cells)
+    for cell_name, cell in found.items():
+        if cell["type"] in registers:
+            source = cell["connections"]["D"][0]
+            if source in free:
+                free.remove(source)
+            else:
+                cells[counts.blocks[cell_name], name] += 1
+    return replace(counts, cells=cells)

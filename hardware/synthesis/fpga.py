@@ -4,10 +4,10 @@ from collections import defaultdict
 from dataclasses import replace
 
 from tilewright.hardware.synthesis.cached_steps import Show, SynthesisError, Tool, ToolStep, finish
-from tilewright.hardware.synthesis.cell_counts import CellCounts, count_cells
+from tilewright.hardware.synthesis.cell_counts import CellCounts, count_cells, with_lone_registers
 from tilewright.hardware.synthesis.ecp5.block_places import places_of
 from tilewright.hardware.synthesis.families.ecp5 import with_any_collision
-from tilewright.hardware.synthesis.families.fpga_family import Fpga
+from tilewright.hardware.synthesis.families.fpga_family import LONE_REGISTER, Fpga
 from tilewright.hardware.synthesis.floorplan import placed_cells
 from tilewright.hardware.synthesis.place import PLACED, REPORT, method_of, nextpnr, place_and_route, timing_of, used
 from tilewright.hardware.synthesis.sources import PINS, VERILOG, behind_pins, ecp5_design
@@ -36,6 +36,10 @@ def synthesise_fpga(request: SynthesisRequest, target: Fpga, yosys: Tool, show: 
     mapped = finish(ToolStep(f"Synthesising {design.name} for {target.name}", yosys, (_SCRIPT,),
                              {**design.files, _SCRIPT: script}, (_NETLIST, VERILOG, _SCRIPT)), show)
     netlist = count_cells(mapped.folder / _NETLIST, design.top, design.lines, lambda kind: _is_logic(kind, target))
+    if target.before_registers:
+        registers = [kind for kind, (resource, _) in target.primitives.items() if resource == "FF"]
+        netlist = with_lone_registers(netlist, mapped.folder / _NETLIST, design.top, registers,
+                                      target.before_registers, LONE_REGISTER)
     report = SynthesisReport.of(request, target, units=target.units, blocks=count(netlist, target), steps=[mapped],
                                 capacity=target.capacity, logic_per=target.logic_per)
     if relaxed:

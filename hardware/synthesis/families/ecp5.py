@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tilewright.hardware.synthesis.ecp5.block_places import Sites
-from tilewright.hardware.synthesis.families.fpga_family import Fpga
+from tilewright.hardware.synthesis.families.fpga_family import PATIENCE, Fpga
 
 __all__ = ["DEVICES", "ECP5_SYNTHESIS", "with_any_collision"]
 
@@ -33,9 +33,6 @@ _ECP5_SOURCE = "nextpnr-ecp5's device database"
 _ECP5_LOGIC: Mapping[str, int] = {"carry": 2, "LUT RAM": 6}
 
 
-# cells² / 3000 attempts for a cell, and then an error: without, nextpnr looks for hours where a device is nearly full.
-_PATIENCE = ("--placer-heap-cell-placement-timeout", "3000")
-
 # Needs a quarter less wire than HeAP for base, and ends; see docs/decisions/fpga.md, "`base` routes on …". router2
 # looks at time only where it rips up by it.
 _STATIC = ("--placer", "static", "--router", "router2", "--tmg-ripup")
@@ -54,7 +51,7 @@ def _ecp5(size: str, package: str, capacity: Mapping[str, int], synthesis: str =
 
 
 DEVICES = (
-    _ecp5("25k", "CABGA381", {"LUT": 24288, "FF": 24288, "DSP": 28, "BRAM": 56}, _ECP5_SMALL, _PATIENCE),
+    _ecp5("25k", "CABGA381", {"LUT": 24288, "FF": 24288, "DSP": 28, "BRAM": 56}, _ECP5_SMALL, PATIENCE),
     _ecp5("85k", "CABGA756", {"LUT": 83640, "FF": 83640, "DSP": 156, "BRAM": 208}, sites=_SITES_85),
 )
 

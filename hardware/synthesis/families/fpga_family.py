@@ -5,9 +5,16 @@ from dataclasses import dataclass, field
 
 from tilewright.hardware.synthesis.ecp5.block_places import Sites
 
-__all__ = ["PINS_FILE", "Fpga"]
+__all__ = ["LONE_REGISTER", "PATIENCE", "PINS_FILE", "Fpga"]
 
 PINS_FILE = "pins"
+
+LONE_REGISTER = "flip-flop without a LUT"
+"""Type of cell that stands for the LUT which passes a flip-flop its input; see `Fpga.before_registers`."""
+
+PATIENCE = ("--placer-heap-cell-placement-timeout", "3000")
+"""cells² / 3000 attempts for a cell, and then an error: without, nextpnr looks for hours where a device is nearly full,
+its issue 1062."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,9 @@ class Fpga:
         Logic cells (what a LUT takes) that one of a resource takes as well.
     registers_per : mapping
         Flip-flops that one of a resource takes as well.
+    before_registers : mapping
+        Output port of each type of cell that a flip-flop can have in its place, where no other way leads to its input:
+        then flip-flops without such a cell take the place of a LUT too, and count as `LONE_REGISTER` as well.
     place : tuple of str
         Arguments of nextpnr that name the device; empty if it is not placed, then ``unplaced`` says why.
     router : str
@@ -70,3 +80,4 @@ class Fpga:
     sites: Sites | None = None
     with_sites: tuple[str, ...] = ()
     registers_per: Mapping[str, int] = field(default_factory=dict)
+    before_registers: Mapping[str, str] = field(default_factory=dict)

@@ -87,6 +87,15 @@ def test_an_fpga_needs_what_can_be_counted(cache, target):
     assert report.fits
 
 
+def test_a_flip_flop_of_gowin_takes_a_lut_that_leads_to_it_or_none(cache):
+    """An adder lies before those of load, a multiplier before those of the sequencer."""
+    report = tiny("gw2a-18")
+    load, sequencer = report.blocks["load"], report.blocks["mac: sequencer"]
+    assert (load["FF"], load["lone FF"]) == (7, 0)
+    assert (sequencer["FF"], sequencer["lone FF"]) == (18, 18)
+    assert report.size(sequencer) == sequencer["LUT"] + 18
+
+
 def test_place_and_route_gives_a_path_from_block_to_block(cache):
     report = tiny("ecp5-25k", place=True)
     path = report.timing.path
