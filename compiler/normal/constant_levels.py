@@ -14,9 +14,6 @@ __all__ = ["ConstantLevels", "dequantised", "lattice", "levels_of_steps", "of_co
 _LARGEST = 127
 """Of symmetric int8 levels."""
 
-_MOST_OF_NINE_BITS = 255
-"""The most that a level of 8 bits may lie away from its zero point."""
-
 _MOST_SCALE = np.float32(1e28)
 """Of float32, times a level less its zero point (at most 2^33): the number is still one of float32."""
 
@@ -169,19 +166,18 @@ def lattice(values: np.ndarray, axis: int, most: int = _LARGEST) -> tuple[np.nda
     return np.rint(values / scales.reshape(shape)).astype(np.int8 if most <= _LARGEST else np.int16), scales
 
 
-def levels_of_steps(values: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return int16 levels, and float32 scales beside ``steps``, whose products are the lines ``values``, to the bit.
+def levels_of_steps(values: np.ndarray, steps: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return int32 levels, and float32 scales beside ``steps``, whose products are the lines ``values``, to the bit.
 
-    A scale is its step or a neighbour of it. None where there are none, or none within 9 bits.
+    A scale is its step or a neighbour of it. None where there are none, or none within ``most`` of zero.
     """
     scales = np.array(steps, np.float32)
     for row, line in enumerate(values):
-        found = next((tried for tried in _neighbours(scales[row]) if _are_multiples(line, tried, _MOST_OF_NINE_BITS)),
-                     None)
+        found = next((tried for tried in _neighbours(scales[row]) if _are_multiples(line, tried, most)), None)
         if found is None:
             return None
         scales[row] = found
-    return np.rint(values / scales[:, np.newaxis]).astype(np.int16), scales
+    return np.rint(values / scales[:, np.newaxis]).astype(np.int32), scales
 
 
 def _neighbours(step: np.float32) -> list[np.float32]:

@@ -1,12 +1,12 @@
-"""A bias in int32 counts in steps of input scale · weight scale, or is float; a Gemm's has a number for each column."""
+"""A bias counts in int32 steps of input scale · weight scale, or is no number of them; a Gemm's has one per column."""
 
 import numpy as np
 import onnx_ir as ir
 
-from tilewright.compiler.normal.constant_levels import of_constant, real_constant
+from tilewright.compiler.normal.constant_levels import levels_of_steps, of_constant, real_constant
 from tilewright.compiler.normal.edit import Edit
 from tilewright.compiler.normal.rule import Rule
-from tilewright.compiler.normal.values import constant, levels_behind, source, weight_axis
+from tilewright.compiler.normal.values import attribute, constant, levels_behind, source, weight_axis
 
 __all__ = ["BIASES"]
 
@@ -14,10 +14,17 @@ _BIASED = ("Conv", "ConvTranspose", "Gemm")
 _CLOSE = 1e-5
 """Relative; exporters compute the product of the scales in float32 or float64."""
 
+_GAINS = ("alpha", "beta")
+_MOST_STEPS = 2**22
+"""Of a bias: float32 tells its steps, and halves of them, from their neighbours."""
+
+_COUNTED = ("Conv", "Gemm")
+"""Operators whose bias of floats ONNX Runtime rounds to such steps itself, where their sums are integers."""
+
 
 def _apply(edit: Edit) -> int:
     found = [node for node in edit.nodes() if not node.domain and node.op_type in _BIASED]
-    return sum(_in_a_row(edit, node) or _floated(edit, node) for node in found)
+    return sum(_in_a_row(edit, node) or _floated(edit, node) or _counted(edit, node) for node in found)
 
 
 def _in_a_row(edit: Edit, node: ir.Node) -> bool:
@@ -53,6 +60,30 @@ def _floated(edit: Edit, node: ir.Node) -> bool:
     return True
 
 
-BIASES = Rule("biases", "An int32 bias whose own scale is not input scale · weight scale is a float bias, and a Gemm's "
-              "is a number for each column", "ONNX Runtime takes the levels of an int32 bias without looking at its "
-              "scale; the floats are the file's", _apply)
+def _counted(edit: Edit, node: ir.Node) -> bool:
+    """Give a product of levels whose floats of a bias are whole steps of its sums these, as int32 levels."""
+    bias = node.inputs[2] if node.op_type in _COUNTED and len(node.inputs) > 2 else None
+    floats, x, weights = constant(bias), source(node.inputs[0]), of_constant(node.inputs[1])
+    if bias is None or floats is None or floats.dtype != np.float32 or floats.ndim != 1 or x is None or weights is None:
+        return False
+    scale, scales = constant(x.inputs[1]), weights.axis_of_scales()
+    if scale is None or scales is None or scales[1] not in (None, weight_axis(node, weights.levels.ndim)) \
+            or scales[0].size not in (1, floats.size) or {attribute(node, key, 1.0) for key in _GAINS} != {1.0}:
+        return False
+    alone = not scales[0].ndim
+    found = levels_of_steps(floats.reshape((1, -1) if alone else (-1, 1)), np.ravel(scale * scales[0]), _MOST_STEPS)
+    if found is None:
+        return False
+    levels, steps = found[0].ravel(), found[1].reshape(np.shape(scales[0]))
+    node.replace_input_with(2, edit.insert(node, "DequantizeLinear", [
+        edit.constant(levels, f"{bias.name}:levels"), edit.constant(steps, f"{bias.name}:scale"),
+        edit.constant(np.zeros(steps.shape, np.int32), f"{bias.name}:zero")],
+        {} if alone else {"axis": 0}, like=bias.name))
+    return True
+
+
+
+BIASES = Rule("biases", "An int32 bias whose own scale is not input scale · weight scale is a float bias, a float bias "
+              "that is whole steps of that is an int32 one, and a Gemm's is a number for each column", "ONNX Runtime "
+              "takes the levels of an int32 bias without looking at its scale, and rounds a float bias to them; the "
+              "floats are the file's", _apply)

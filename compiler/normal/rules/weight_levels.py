@@ -101,7 +101,7 @@ def _with_its_bias(node: ir.Node, values: np.ndarray, axis: int) -> _Levels | No
         lines = lines.reshape(1, -1)
     if bias.scale.size != len(lines):
         return None
-    found = levels_of_steps(lines, bias.scale.ravel().astype(np.float64) / scale)
+    found = levels_of_steps(lines, bias.scale.ravel().astype(np.float64) / scale, _NINE_BITS)
     if found is None:
         return None
     levels = np.moveaxis(found[0].reshape(np.moveaxis(values, axis, 0).shape), 0, axis)

@@ -368,9 +368,9 @@ def test_levels_times_one_are_levels_in_either_order(order):
 @pytest.mark.parametrize("shape", [(5,), (1, 5)])
 def test_a_bias_of_another_scale_is_a_float_one_in_either_shape(shape):
     nodes = [node("QuantizeLinear", ["x", "s", "z"], "xq"), node("DequantizeLinear", ["xq", "s", "z"], "xd"),
-             node("DequantizeLinear", ["w", "s", "z"], "wd"), node("DequantizeLinear", ["b", "s", "bz"], "bd"),
+             node("DequantizeLinear", ["w", "s", "z"], "wd"), node("DequantizeLinear", ["b", "bs", "bz"], "bd"),
              node("Gemm", ["xd", "wd", "bd"], "c"),
              node("QuantizeLinear", ["c", "s", "z"], "yq"), node("DequantizeLinear", ["yq", "s", "z"], "y")]
-    held = {"s": scalar(.02), "z": zero(), "w": np.arange(40, dtype=np.int8).reshape(8, 5),
+    held = {"s": scalar(.02), "bs": scalar(.0307), "z": zero(), "w": np.arange(40, dtype=np.int8).reshape(8, 5),
             "b": np.arange(5, dtype=np.int32).reshape(shape), "bz": np.int32(0)}
     assert normalise(model(nodes, held, (2, 8))).counts == {"biases": 1}
