@@ -52,7 +52,8 @@ def _zero(node: ir.Node, scale: np.ndarray) -> np.ndarray | None:
     else:
         levels = node.inputs[0]
         kind = None if levels is None else levels.dtype
-        if kind is None and levels is not None and is_quantise(levels.producer()):
+        maker = None if levels is None else levels.producer()
+        if kind is None and is_quantise(maker) and (len(maker.inputs) < 3 or maker.inputs[2] is None):
             kind = ir.DataType.UINT8
     if kind is None or not kind.is_integer():
         return None

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from tests.compiler.normal.graphs import computed, model, node, operators, scalar, zero
@@ -374,3 +375,15 @@ def test_a_bias_of_another_scale_is_a_float_one_in_either_shape(shape):
     held = {"s": scalar(.02), "bs": scalar(.0307), "z": zero(), "w": np.arange(40, dtype=np.int8).reshape(8, 5),
             "b": np.arange(5, dtype=np.int32).reshape(shape), "bz": np.int32(0)}
     assert normalise(model(nodes, held, (2, 8))).counts == {"biases": 1}
+
+
+def test_a_dq_without_a_zero_point_waits_for_that_which_is_computed_for_its_q():
+    """Levels are uint8 only where their Q states no zero point either."""
+    nodes = [node("ConstantOfShape", ["none"], "z", value=helper.make_tensor("value", TensorProto.INT8, [1], [0])),
+             node("QuantizeLinear", ["x", "s", "z"], "q"), node("DequantizeLinear", ["q", "s"], "d"),
+             node("Relu", ["d"], "r"), node("QuantizeLinear", ["r", "s", "zu"], "rq"),
+             node("DequantizeLinear", ["rq", "s", "zu"], "y")]
+    proto = model(nodes, {"s": scalar(.03), "none": np.zeros(0, np.int64), "zu": zero(7, np.uint8)})
+    form = normalise(proto)
+    assert list(faults(form.proto)) == []
+    assert np.array_equal(computed(form.proto)[0], computed(proto)[0])
