@@ -7,6 +7,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tilewright.compiler.normal.edit import Edit
+from tilewright.compiler.normal.ranks import rank_of
 from tilewright.compiler.normal.rule import Rule
 from tilewright.compiler.normal.values import (
     attribute,
@@ -64,6 +65,8 @@ def _dropped(edit: Edit, node: ir.Node) -> bool:
 
 def _joined(node: ir.Node) -> bool:
     """Let a node read what the view or Transpose before it reads, if it can do both at once; tell whether it can."""
+    if node.op_type == "Concat":
+        return _concat_joined(node)
     before = node.inputs[0].producer() if node.inputs[0] is not None else None
     if before is None or before.domain or not before.inputs:
         return False
@@ -79,6 +82,27 @@ def _joined(node: ir.Node) -> bool:
     node.replace_input_with(0, before.inputs[0])
     node.attributes["perm"] = ir.AttrInt64s("perm", [first[axis] for axis in turn])
     return True
+
+
+def _concat_joined(node: ir.Node) -> bool:
+    """Let a Concat join what one before it joins, which nothing else reads; tell whether there was such."""
+    for index, value in enumerate(node.inputs):
+        before = None if value is None else value.producer()
+        if value is None or before is None or before.domain or before.op_type != "Concat" or value.is_graph_output() \
+                or len(readers(value)) > 1 or _axis(before) != _axis(node):
+            continue
+        parts = [*node.inputs[:index], *before.inputs, *node.inputs[index + 1:]]
+        node.resize_inputs(len(parts))
+        for place, part in enumerate(parts):
+            node.replace_input_with(place, part)
+        return True
+    return False
+
+
+def _axis(node: ir.Node) -> int:
+    """Return the axis of a Concat, from the beginning where the rank of its result is known."""
+    axis, rank = int(attribute(node, "axis", 1)), rank_of(node.outputs[0])
+    return axis % rank if rank else axis
 
 
 def _move_before(x: ir.Value) -> ir.Node | None:
@@ -217,8 +241,15 @@ def _cut_before(x: ir.Value, node: ir.Node) -> ir.Value | None:
     return split.inputs[0] if attribute(split, "axis", 0) == axis else None
 
 
+def _of_single(x: ir.Value, node: ir.Node) -> ir.Value | None:
+    """Return what a pooling takes element by element."""
+    sizes = [*attribute(node, "kernel_shape", [0]), *attribute(node, "strides", [1])]
+    return x if set(sizes) == {1} and not any(attribute(node, "pads", [])) else None
+
+
 _SELECTIONS: dict[str, Callable[[ir.Value, ir.Node], ir.Value | None]] = {
     "Slice": _whole_slice, "Gather": _all_chosen, "Where": _always_chosen, "Concat": _cut_before,
+    "MaxPool": _of_single, "AveragePool": _of_single,
     "Pad": partial(_amounts, idle=0), "Tile": partial(_amounts, idle=1)}
 """Operators that choose, cut or repeat elements."""
 
@@ -256,7 +287,7 @@ def _neutral(node: ir.Node, name: str) -> ir.Value | None:
 
 
 IDLE = Rule("idle", "Identity, Dropout, a Cast to the same type, x · 1, x + 0, x¹, −−x, a Transpose that keeps all "
-            "axes, a Reshape to the same shape, a Slice, Gather or Where of all elements, a Pad by nothing, a "
-            "BatchNormalization by 0 and 1, a Concat, "
-            "Sum, Mean, Max or Min of one tensor, a Concat of all parts of a Split, and a Cast there and back are not "
-            "there; of two Transposes or views in a row there is one", "each hands on its input as it is", _apply)
+            "axes, a Reshape to the same shape, a Slice, Gather or Where of all elements, a Pad by nothing, a pooling "
+            "of single elements, a BatchNormalization by 0 and 1, a Concat, Sum, Mean, Max or Min of one tensor, a "
+            "Concat of all parts of a Split, and a Cast there and back are not there; of two Transposes, views or "
+            "Concats in a row there is one", "each hands on its input as it is", _apply)

@@ -74,9 +74,31 @@ def _split(sizes, parts, joined, axis=2):
      {"one": np.ones(4, np.float32), "none": np.zeros(4, np.float32)}),
     ([node("Pow", ["a", "one"], "b")], {"one": np.asarray(1, np.int64)}),
     _split((1, 3), 2, ["p0", "p1"], 1),
+    ([node("MaxPool", ["a"], "b", kernel_shape=[1, 1])], {}),
+    ([node("AveragePool", ["a"], "b", kernel_shape=[1, 1], strides=[1, 1], pads=[0] * 4)], {}),
 ], ids=lambda given: given[0].op_type if isinstance(given, list) else "")
 def test_what_hands_on_all_that_it_reads_is_not_there(nodes, constants):
     assert _left(nodes, constants) == []
+
+
+@pytest.mark.parametrize("axis", [1, -3])
+def test_of_concats_in_a_row_there_is_one(axis):
+    joined = [node("Relu", ["a"], "r"), node("Concat", ["a", "r"], "j", axis=1),
+              node("Concat", ["r", "j", "a"], "b", axis=axis)]
+    assert _left(joined).count("Concat") == 1
+
+
+def test_a_concat_that_something_else_reads_or_of_another_axis_stays():
+    others = [node("Relu", ["a"], "r"), node("Concat", ["a", "r"], "j", axis=1), node("Relu", ["j"], "k"),
+              node("Concat", ["j", "k"], "b", axis=1)]
+    assert _left(others).count("Concat") == 2
+    turned = [node("Relu", ["a"], "r"), node("Concat", ["a", "r"], "j", axis=2),
+              node("Concat", ["j", "j"], "b", axis=1)]
+    assert _left(turned).count("Concat") == 2
+
+
+def test_a_pooling_of_every_other_element_stays():
+    assert _left([node("MaxPool", ["a"], "b", kernel_shape=[1, 1], strides=[2, 2])])[:1] == ["MaxPool"]
 
 
 @pytest.mark.parametrize(("nodes", "constants", "left"), [
