@@ -151,8 +151,8 @@ def _rewritten(state: ImageState, node: Node, wanted: dict[str, Form]) -> bool:
         state.nodes.append(node.with_(inputs=(state.image(node.inputs[0], forms[0]),)))
         return True
     behind = wanted.get(node.output)
-    if isinstance(operator, OnnxView) and behind is not None and _is_image_of(state, node, behind):
-        state.add(node, OnnxIdentity(), (state.plain(node.inputs[0]),), behind)
+    if isinstance(operator, OnnxView) and _is_image_of(state, node, behind or LINE):
+        state.add(node, OnnxIdentity(), (state.plain(node.inputs[0]),), behind or LINE)
         return True
     if forms and _by_channel(node, forms[0]):
         assert isinstance(operator, OnnxOperator)

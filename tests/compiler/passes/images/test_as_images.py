@@ -7,6 +7,8 @@ import pytest
 
 from tests.compiler.normal.graphs import model as of_nodes
 from tests.compiler.normal.graphs import node
+from tests.fuzz.twins.judge import judge
+from tests.fuzz.twins.rewriting import Step as Rewriting
 from tests.support.dense_layers import Dense, add_dense
 from tests.support.exactness import assert_layers
 from tests.support.onnx_models import ModelBuilder, Value
@@ -202,3 +204,9 @@ def test_a_row_that_is_squeezed_or_a_line_that_is_widened_is_pooled_in_its_convo
     proto = of_nodes(nodes, constants, (1, 4, 24) if image_first else (1, 4, 1, 24))
     network = assert_layers(proto.SerializeToString())
     assert [layer.kind for layer in network.layers] == ["conv"]
+
+
+def test_a_row_that_is_squeezed_is_joined_as_an_image_with_a_line() -> None:
+    """Behind convolutions of which some are written as those of images."""
+    finding, applied = judge("lines qdq/717276", [Rewriting("lines as images", 957743)])
+    assert (finding.outcome, finding.factor, len(applied)) == ("equal", 1.0, 1)
