@@ -33,11 +33,15 @@ def _with_levels(draft: Draft, dq: onnx.NodeProto, levels: np.ndarray, axis: int
 
 
 def dense_as_convolution(draft: Draft) -> int:
-    """Compute dense layers of rows as convolutions of images of one pixel."""
-    known, found = shapes(draft), []
+    """Compute dense layers of rows as convolutions of images of one pixel, where their sums are quantised at once.
+
+    ONNX Runtime scales whole sums of a Gemm that stays float, and computes such a Conv in float.
+    """
+    known, readers, found = shapes(draft), draft.readers(), []
     for node in draft.graph.node:
         if node.op_type == "Gemm" and not attribute(node, "transA", 0) and node.input[0] in known and all(
-                attribute(node, key, 1.0) == 1.0 for key in ("alpha", "beta")) and draft.opset >= 13 and (
+                attribute(node, key, 1.0) == 1.0 for key in ("alpha", "beta")) and _is_quantised(
+                    node, readers) and draft.opset >= 13 and (
                     constants := _constants_of(draft, node)) and all(
                         not dq.domain and array.ndim < 2 for dq, arrays in constants[1:] for array in arrays.values()):
             found.append((node, constants))
@@ -51,6 +55,13 @@ def dense_as_convolution(draft: Draft) -> int:
         draft.add("Flatten", [pixels], node.output[0], output=node.output[0])
     draft.drop([node for node, _ in chosen])
     return len(chosen)
+
+
+def _is_quantised(node: onnx.NodeProto, readers: dict[str, list[tuple[onnx.NodeProto, int]]]) -> bool:
+    """Tell whether a Q alone reads the result of a node, or of the Relu behind it."""
+    behind = [reader for reader, _ in readers.get(node.output[0], ())]
+    return bool(behind) and all(each.op_type == "QuantizeLinear" or (
+        node.op_type != "Relu" and each.op_type == "Relu" and _is_quantised(each, readers)) for each in behind)
 
 
 def lines_as_images(draft: Draft) -> int:

@@ -17,6 +17,13 @@ from tests.fuzz.twins.constants import (
     weights_in_floats,
 )
 from tests.fuzz.twins.draft import Draft
+from tests.fuzz.twins.exporters import (
+    OF_EXPORTERS,
+    axis_of_one_scale,
+    constants_as_attributes,
+    constants_handed_on,
+    open_batch,
+)
 from tests.fuzz.twins.files import external, in_functions, other_opset, renamed, reordered, typed, unordered
 from tests.fuzz.twins.idle import IDLE
 from tests.fuzz.twins.levels import (
@@ -45,11 +52,13 @@ REWRITINGS: dict[str, Callable[[Draft], int]] = {
     "relabelled": relabelled, "doubled": doubled, "own pairs": own_pairs,
     "along an axis": along_an_axis, "bias in floats": in_floats,
     "turned": turned, "through a pair": through_pair, "constants copied": copied,
-    **SPELLINGS, **IDLE, **MOVES,
-    "scales restated": scales_restated, "zeros restated": zeros_restated,
+    **SPELLINGS, **OF_EXPORTERS, **IDLE, **MOVES,
+    "scales restated": scales_restated, "zeros restated": zeros_restated, "axis of one scale": axis_of_one_scale,
     "other opset": other_opset, "typed": typed, "com.microsoft": foreign,
-    "constants computed": computed, "constants as nodes": as_nodes, "constants as inputs": as_inputs,
+    "constants handed on": constants_handed_on, "constants computed": computed, "constants as nodes": as_nodes,
+    "constants as attributes": constants_as_attributes, "constants as inputs": as_inputs,
     "in functions": in_functions, "renamed": renamed, "reordered": reordered, "a branch": branched,
+    "open batch": open_batch,
     "unordered": unordered, "external data": external,
 }
 """By name, in the order in which those of a list are applied."""

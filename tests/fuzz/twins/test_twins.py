@@ -24,7 +24,14 @@ _PLACES = {"own pairs": "mlperf-resnet8", "constants copied": "mlperf-kws", "com
            "pixels as rows": "mixed qdq-base-3000036.onnx", "groups apart": "mixed qdq-base-3000036.onnx",
            "averages otherwise": "mixed qdq-base-3000036.onnx", "split by slices": "qdq-base-many-stores.onnx",
            "along an axis": "mlperf-kws", "sums otherwise": "qdq-base-level-before-table.onnx",
-           "padded maxima": "mixed qdq-base-pieces-of-pixels.onnx"}
+           "padded maxima": "mixed qdq-base-pieces-of-pixels.onnx",
+           "products as Gemm": "mixed qdq-base-3000036.onnx", "turns unstated": "qdq-base-many-stores.onnx",
+           "slices gathered": "qdq-base-many-stores.onnx", "inputs left empty": "qdq-base-many-stores.onnx",
+           "ranks of constants": "qdq-base-part-of-five-axes.onnx",
+           "constants negated": "qdq-base-quantised-twice-on-core.onnx",
+           "resized otherwise": "qoperator-base-relu-told-by-its-reader.onnx", "Relu and Min": "mixed qdq/8",
+           "pixels moved": "mixed qdq/12", "split unstated": "mixed qdq/18", "squares": "qdq/22",
+           "leaky otherwise": "qdq/29", "Relu left out": "static/15"}
 
 
 @pytest.mark.parametrize("name", REWRITINGS)
