@@ -57,7 +57,9 @@ def softmax_levels(proto: onnx.ModelProto, names: Iterable[str],
     for name, top in zip(listed, tops, strict=True):
         watched.graph.node.append(helper.make_node("ReduceMax", [name], [top], keepdims=0))
         watched.graph.output.append(helper.make_tensor_value_info(top, TensorProto.FLOAT, ()))
-    session = onnxruntime.InferenceSession(watched.SerializeToString(), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(watched.SerializeToString(), options, providers=["CPUExecutionProvider"])
     largest = np.max([session.run(None, dict(feed)) for feed in feeds], axis=0)
     return {name: [{"quant_type": QuantType.QInt8, "scale": np.array(1 / np.float32(k), np.float32),
                     "zero_point": np.array(_LOWEST, np.int8)}]
