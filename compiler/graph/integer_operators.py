@@ -188,10 +188,12 @@ class QScale(OneLayer):
 class QProduct(TakesTable):
     """Products of computed matrices, those of (1, K, b, M) by those of (1, K, c, N): (1, N, d, M).
 
-    ``pairs`` has for each of the d products the number of its first matrix, of b, and that of its second, of c.
+    ``pairs`` has for each of the d products the number of its first matrix, of b, and that of its second, of c. With
+    ``integers``, of one channel, these take the place of all scales.
     """
 
     pairs: tuple[Pair, ...]
+    integers: LongScale | None = None
 
     ONNX_NAME = "MatMul"
 

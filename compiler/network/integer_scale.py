@@ -134,6 +134,23 @@ class LongScale:
                                for each in (self.multipliers, self.shifts))
         return LongScale(multipliers, shifts, self.twice)
 
+    def is_odd(self, reach: int) -> bool:
+        """Tell whether each sum up to ``reach`` gets the opposite of the level of the opposite sum, in every channel.
+
+        The two differ where sum * multiplier + nudge + 2**(shift - 1), of `isa.integers.long_requantise`, is a multiple
+        of 2**shift: for a multiplier of 2**t times an odd number, that is so of one sum in 2**(shift - t), or of none.
+        """
+        for multiplier, shift in set(zip(self.multipliers, self.shifts, strict=True)):
+            twos = (multiplier & -multiplier).bit_length() - 1
+            added = (1 << shift - 1) + (1 << long.NUDGE_BITS if self.twice and shift > long.LONG_BITS else 0)
+            if twos >= shift or added & (1 << twos) - 1:
+                continue
+            whole = 1 << shift - twos
+            least = -(added >> twos) * pow(multiplier >> twos, -1, whole) % whole or whole
+            if least <= reach:
+                return False
+        return True
+
     def levels(self, sums: np.ndarray) -> np.ndarray:
         """Return int64 levels, not yet bounded, of int32 sums (channels, height, width)."""
         multipliers, shifts = (np.array(each, np.int64).reshape(-1, 1, 1) for each in (self.multipliers, self.shifts))

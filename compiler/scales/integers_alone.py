@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.errors import UnsupportedNodeError, raise_all
-from tilewright.compiler.network.layers import AnyLayer, ChannelFactor, Layer, Network
+from tilewright.compiler.network.layers import AnyLayer, ChannelFactor, Layer, MatrixFactor, Network
 from tilewright.compiler.scales.equal_integers import Sums, equal_integers
 
 __all__ = ["sums_of", "with_integers_alone"]
@@ -69,6 +69,10 @@ def sums_of(layer: Layer) -> Sums | None:
     bias = layer.bias.astype(np.int64)
     if isinstance(layer.factor, ChannelFactor):     # (x - z) w, whose bias is computed
         bias, terms, steps = np.zeros_like(bias), np.full(bias.size, _LEVELS), np.ones_like(bias)
+        first, last = bias - terms * _LEVELS, 2 * terms * _LEVELS
+    elif isinstance(layer.factor, MatrixFactor):    # of (x - z) (w - z), each maybe both
+        channels, _, _ = layer.in_shape
+        bias, terms, steps = np.zeros_like(bias), np.full(bias.size, channels * _LEVELS), np.ones_like(bias)
         first, last = bias - terms * _LEVELS, 2 * terms * _LEVELS
     elif layer.factor is not None:
         return None

@@ -2,7 +2,7 @@
 
 The sums themselves are float32, of levels with a scale of 1, and exact below 2**24; larger ones are added up of several
 products. The nodes behind them shift their magnitudes once and give back the sign: ONNX Runtime computes them, and
-`compiler.passes.recognise.sums.long_chain` reads them.
+`compiler.passes.images.long_chain` reads them.
 """
 
 from itertools import pairwise
@@ -16,9 +16,11 @@ from tilewright.compiler.tflite.stored.tensors import TfliteTensor
 from tilewright.isa.integers.long_requantise import LONG_BITS, NUDGE_BITS, long_levels
 from tilewright.isa.integers.shift_requantise import BIAS_BITS, SHIFT_BITS
 
-__all__ = ["LongProduct", "multipliers_of", "put_long", "too_far"]
+__all__ = ["EXACT", "LongProduct", "multipliers_of", "put_long", "too_far"]
 
-_EXACT, _LARGEST_BIAS, _FAR = 1 << 24, 1 << BIAS_BITS - 1, 1 << 9
+EXACT = 1 << 24
+"""All smaller whole numbers are float32."""
+_LARGEST_BIAS, _FAR = 1 << BIAS_BITS - 1, 1 << 9
 _MOST_PARTS = 16
 _FARTHEST = (1 << SHIFT_BITS) - 1
 _ONE = np.float32(1)
@@ -66,7 +68,7 @@ class LongProduct:
     @property
     def _parts(self) -> list[np.ndarray] | None:
         """The weights as a sum of such that float32 holds their sums; None if there are none."""
-        count, least = self.weights.shape[1], -(-int(self._reach.max()) // (_EXACT - 1))
+        count, least = self.weights.shape[1], -(-int(self._reach.max()) // (EXACT - 1))
         for number in range(max(least, 1), min(count, _MOST_PARTS) + 1):
             bounds = np.arange(number + 1) * count // number
             parts = []
@@ -74,7 +76,7 @@ class LongProduct:
                 part = np.zeros_like(self.weights)
                 part[:, low:high] = self.weights[:, low:high]
                 parts.append(part)
-            if all(self._reach_of(part).max() < _EXACT for part in parts):
+            if all(self._reach_of(part).max() < EXACT for part in parts):
                 return parts
         return None
 

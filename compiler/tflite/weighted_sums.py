@@ -13,7 +13,8 @@ import numpy as np
 from tilewright.compiler.tflite.bounds import put_result, result_of
 from tilewright.compiler.tflite.element_moves import in_file_layout, put_in_file_layout
 from tilewright.compiler.tflite.graph_builder import GraphBuilder, LevelNumbers, constant_of
-from tilewright.compiler.tflite.long_products import LongProduct, multipliers_of
+from tilewright.compiler.tflite.long_products import EXACT, LongProduct, multipliers_of, put_long, too_far
+from tilewright.compiler.tflite.numbers.kernel_numbers import long_numbers
 from tilewright.compiler.tflite.stored.tensors import TfliteOperator, TfliteTensor
 
 __all__ = ["batch_product", "convolution", "depthwise", "fully_connected", "transposed_convolution", "window"]
@@ -82,21 +83,50 @@ def depthwise(builder: GraphBuilder, operator: TfliteOperator) -> None:
 def batch_product(builder: GraphBuilder, operator: TfliteOperator) -> None:
     """Add a BATCH_MATMUL of two tensors, each maybe with its last two axes exchanged."""
     y = builder.tensor(operator.outputs[0])
+    long = _is_long_batch_product(builder, operator)
     names = []
     for index, exchanged in zip(operator.inputs[:2], ("AdjX", "AdjY"), strict=True):
         tensor = builder.tensor(index)
         shape = builder.constant(np.array(tensor.shape, np.int64), f"{tensor.name}:shape")
         laid = builder.node("Reshape", [in_file_layout(builder, index), shape], like=tensor.name)
-        real, rank = builder.as_real(laid, tensor), len(tensor.shape)
+        real = builder.dequantised(laid, LevelNumbers(np.float32(1), tensor.zero, tensor.dtype)) if long else \
+            builder.as_real(laid, tensor)
         if operator.options[exchanged]:
+            rank = len(tensor.shape)
             order = [*range(rank - 2), rank - 1, rank - 2]
             real = builder.node("Transpose", [real], like=tensor.name, perm=order)
         names.append(real)
     result = builder.node("MatMul", names, like=y.name)
+    if long:
+        factor, shift = (np.array(each, np.int64) for each in long_numbers([_batch_multiplier(builder, operator)]))
+        result = put_long(builder, (result,), y.name, (factor, shift, np.zeros(1, np.int64)), twice=True)
     if y.is_levels:
-        builder.near(operator, "its sums are scaled by a float32 factor")
-        result = builder.quantised(result, LevelNumbers.of(y), like=y.name)
+        result = builder.quantised(result, LevelNumbers(np.float32(1), y.zero, y.dtype) if long else LevelNumbers.of(y),
+                                   like=y.name)
     put_in_file_layout(builder, operator.outputs[0], result)
+
+
+def _is_long_batch_product(builder: GraphBuilder, operator: TfliteOperator) -> bool:
+    """Tell whether a product of matrices is requantised in whole numbers here; note if it should be and is not."""
+    x, z, y = (builder.tensor(index) for index in (*operator.inputs[:2], operator.outputs[0]))
+    if not y.is_levels:
+        return False
+    ends = [(np.iinfo(each.dtype), each.zero) for each in (x, z) if each.is_levels and each.dtype == y.dtype]
+    why = "its sums are scaled by a float32 factor"
+    if builder.engine != "litert" and len(ends) == 2:
+        reach = x.shape[-2 if operator.options["AdjX"] else -1] * math.prod(
+            max(info.max - zero, zero - info.min) for info, zero in ends)
+        _, shifts = long_numbers([_batch_multiplier(builder, operator)])
+        why = f"its sums may reach {reach:,}, which float32 does not hold" if reach >= EXACT else too_far(
+            np.array(shifts))
+    if why:
+        builder.near(operator, why)
+    return not why
+
+
+def _batch_multiplier(builder: GraphBuilder, operator: TfliteOperator) -> float:
+    x, z, y = (builder.tensor(index) for index in (*operator.inputs[:2], operator.outputs[0]))
+    return float(x.scale) * float(z.scale) / float(y.scale)
 
 
 def transposed_convolution(builder: GraphBuilder, operator: TfliteOperator) -> None:

@@ -9,6 +9,7 @@ from tests.end_to_end.test_integer_requantise import in_integers
 from tests.support.execute import execute
 from tests.support.litert_results import feeds, kernel_results
 from tests.support.machines import MORE_UNITS
+from tests.support.matrix_networks import matrix_network
 from tests.support.random_layers import fitting_layers
 from tests.support.rtl import execute_rtl
 from tests.support.side_by_side import side_by_side
@@ -53,8 +54,9 @@ def test_rtl_under_stalls(tmp_path):
     ran(ALONE, lambda compiled, inputs: execute_rtl(compiled, inputs, tmp_path, timing=timing)[0], 2, 10)
 
 
-@pytest.mark.parametrize("name", ["average_pool_2d", "bilinear by 2", "concatenation", "mean of rows", "mul", "prelu",
-                                  "residual block", "softmax", "transposed"])
+@pytest.mark.parametrize("name", ["average_pool_2d", "batch product", "batch product of four axes", "bilinear by 2",
+                                  "concatenation", "mean of rows", "mul", "prelu", "residual block", "softmax",
+                                  "transposed"])
 def test_an_operator_computes_what_tensorflow_lite_micro_does(name):
     """Copies and sums of two tensors keep the scale 1; averages and weighed pixels get whole numbers."""
     content = content_of(name)
@@ -63,6 +65,17 @@ def test_an_operator_computes_what_tensorflow_lite_micro_does(name):
     found = session.run(None, {model.tensors[index].name: values for index, values in feeds(model).items()})
     for number, each in enumerate(found):
         assert np.array_equal(each, RESULTS[f"tflm/{name}/{number}"])
+
+
+def test_products_of_computed_matrices_get_whole_numbers():
+    """A float32 scale of which no sum is a half, and zero points: the levels are those of such scales."""
+    network = matrix_network(60, 9, 20, -7, 11)
+    (product,) = network.layers
+    network = replace(network, layers=(replace(product, requantisation=replace(
+        product.requantisation, scale=np.full(20, 0.0003141, np.float32))),))
+    inputs = {info.name: np.random.default_rng(3).integers(-128, 128, info.shape, np.int8) for info in network.inputs}
+    compiled = compile_layers(network, preset("base_integer"), keep_tensors=True)
+    assert np.array_equal(execute(compiled, inputs)["y"], run_network(network, inputs)["y"])
 
 
 def of_keywords(engine):

@@ -39,10 +39,14 @@ from tilewright.compiler.network.layers import (
     TensorInfo,
 )
 from tilewright.compiler.network.memory_map import root_of
+from tilewright.isa.integers.shift_requantise import BIAS_BITS
 from tilewright.isa.machine import PARAMETER_BYTES, SUM_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
 
 __all__ = ["with_matrix_images"]
+
+_MOST_INPUTS = ((1 << BIAS_BITS - 1) - 1) // (128 * 255 + 128 * 128)
+"""So many products of a zero point and a weight, and of two neighbouring weights, a bias beside whole numbers holds."""
 
 
 def with_matrix_images(network: Network, machine: Machine) -> Network:
@@ -244,9 +248,14 @@ class _MatrixImages:
         Raises
         ------
         UnsupportedNodeError
-            If the machine leaves no sums whole.
+            If the machine leaves no sums whole, or a bias beside whole numbers has more bits than there are.
         """
         outputs, product = self.outputs, self.product
+        if product.requantisation.integers is not None and product.in_shape[0] > _MOST_INPUTS:
+            raise UnsupportedNodeError(
+                product.onnx_nodes[0] if product.onnx_nodes else product.name, product.kind,
+                f"its weights are computed, and the {product.in_shape[0]:,} levels of a sum may give its bias over "
+                f"{BIAS_BITS} bits", f"use at most {_MOST_INPUTS:,}")
         if not self.machine.whole_sums:
             raise UnsupportedNodeError(
                 product.onnx_nodes[0] if product.onnx_nodes else product.name, product.kind,
@@ -262,11 +271,27 @@ class _MatrixImages:
             whole=True, factor=replace(factor, raw=True, pairs=self.machine.inner), exact=True))
         image = self._tensor("parameters", (PARAMETER_BYTES, 1, outputs))
         source = self._part(sums, (SUM_BYTES, 1, outputs), SUM_BYTES * outputs, SUM_BYTES * outputs, SUM_BYTES)
-        mantissa, shift = pack_scale(float(product.requantisation.scale[0]))
-        constant = np.array([mantissa | shift << 24], "<u4").view(np.int8).astype(np.int32)
+        number = product.requantisation
+        if number.integers is None:
+            mantissa, shift = pack_scale(float(number.scale[0]))
+            constant = np.array([mantissa | shift << 24], "<u4").view(np.int8).astype(np.int32)
+        else:
+            (word,) = number.integers.of_channels(slice(1)).words(np.zeros(1, np.int64))
+            constant = np.array([word], "<u8").view(np.int8).astype(np.int32)[SUM_BYTES:]
         self._layer(f"{product.name}:parameters", source, image, -np.eye(PARAMETER_BYTES, SUM_BYTES, dtype=np.int8),
                     np.concatenate([np.full(SUM_BYTES, -1, np.int32), constant]))
+        if number.integers is not None:
+            self._shared_byte(source, image, int(word) >> BIAS_BITS & 15)
         return image.name
+
+    def _shared_byte(self, sums: TensorInfo, image: TensorInfo, others: int) -> None:
+        """Write the byte of parameters that holds the last four bits of a bias, and ``others`` above them."""
+        last = SUM_BYTES - 1
+        source = self._part(sums, (1, 1, self.outputs), last, SUM_BYTES * self.outputs, SUM_BYTES)
+        target = self._part(image, (1, 1, self.outputs), last, PARAMETER_BYTES * self.outputs, PARAMETER_BYTES)
+        self._layer(f"{self.product.name}:parameters shared", source, target, None, np.zeros(1, np.int32))
+        found = ~np.arange(-128, 128) & 15 | others << 4
+        self.layers[-1] = replace(self.layers[-1], table=found.astype(np.uint8).view(np.int8))
 
     def _layer(self, name: str, source: TensorInfo, target: TensorInfo, weights: np.ndarray | None,
                bias: np.ndarray) -> None:

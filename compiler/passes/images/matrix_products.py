@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
+    OnnxCast,
     OnnxClip,
     OnnxDequantizeLinear,
     OnnxImageProduct,
@@ -22,6 +23,7 @@ from tilewright.compiler.graph.onnx_operators import (
 )
 from tilewright.compiler.graph.qlinear_operators import OnnxQLinearMatMul
 from tilewright.compiler.network.image_forms import ROWS
+from tilewright.compiler.passes.images.long_chain import long_chain
 from tilewright.compiler.passes.images.state import ImageState
 
 __all__ = ["MatrixProduct", "matrix_product", "multiplied"]
@@ -89,10 +91,13 @@ def matrix_product(state: ImageState, node: Node) -> MatrixProduct | None:
 
 
 def _quantised_behind(state: ImageState, node: Node) -> Node | None:
-    """Return the QuantizeLinear right behind a product, or behind a bound of its image; None where there is none."""
+    """Return the QuantizeLinear right behind a product, or behind a bound or long scale of its image; None if none."""
     behind = state.graph.only_reader(node.output)
-    if behind is not None and isinstance(behind.operator, OnnxRelu | OnnxClip) and ROWS.suits(state.shape(node.output)):
-        behind = state.graph.only_reader(behind.output)
+    if behind is not None and ROWS.suits(state.shape(node.output)):
+        if isinstance(behind.operator, OnnxRelu | OnnxClip):
+            behind = state.graph.only_reader(behind.output)
+        elif isinstance(behind.operator, OnnxCast) and (chain := long_chain(state.graph, node)) is not None:
+            return chain.nodes[-1]
     return behind if behind is not None and isinstance(behind.operator, OnnxQuantizeLinear) else None
 
 

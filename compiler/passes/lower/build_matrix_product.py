@@ -28,7 +28,8 @@ def matrix_product_layers(node: Node, operator: QProduct, name: str, types: tupl
         If the scales are beyond what the datapath multiplies by.
     """
     first, second, own, out = types
-    scale = np.float32(np.float32(first.scale * second.scale) / own.scale)
+    scale = np.float32(np.float32(first.scale * second.scale) / own.scale) if operator.integers is None else \
+        operator.integers.factors[0]
     try:
         pack_scale(float(scale))
     except ValueError as error:
@@ -39,6 +40,7 @@ def matrix_product_layers(node: Node, operator: QProduct, name: str, types: tupl
         zero, low, high = -1 - zero, -1 - high, -1 - low
         table = (np.arange(-128, 128).astype(np.int8) if table is None else table)[::-1]
     outputs = out.shape[0]
+    integers = operator.integers and operator.integers.of_channels(np.zeros(outputs, np.int64))
     parts: dict[str, TensorInfo] = {}
 
     def row(info: TensorInfo, number: int) -> TensorInfo:
@@ -60,5 +62,5 @@ def matrix_product_layers(node: Node, operator: QProduct, name: str, types: tupl
             bias=np.zeros(outputs, np.int32), kernel=(1, factor.halves), dilations=(1, 2 - factor.halves),
             pad_value=x.zero_point, table=table, factor=factor, exact=operator.exact,
             requantisation=Requantisation(scale=np.full(outputs, scale, np.float32), zero_point=zero, low=low,
-                                          high=high)))
+                                          high=high, integers=integers)))
     return layers, parts

@@ -35,7 +35,7 @@ from tilewright.tools.progress import Silence
 RESULTS = kernel_results()
 TAKEN = sorted({tuple(key.split("/")[:2]) for key in RESULTS.files})
 
-NEAR = ("batch product", "float border", "floats joined", "rsqrt", "squared difference", "unit length")
+NEAR = ("float border", "floats joined", "rsqrt", "squared difference", "unit length")
 """Cases that may have a note that names what is one level off."""
 
 

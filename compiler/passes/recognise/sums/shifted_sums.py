@@ -14,24 +14,28 @@ from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_nodes import standing_for, weight_layout, weighted_node
-from tilewright.compiler.graph.integer_operators import QScale
+from tilewright.compiler.graph.integer_operators import QProduct, QScale
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxConv,
     OnnxConvTranspose,
     OnnxGemm,
+    OnnxImageProduct,
     OnnxMul,
 )
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.graph.transposed_windows import transposed_operator, transposed_weights
 from tilewright.compiler.network.integer_scale import IntegerScale, LongScale
+from tilewright.compiler.passes.images.long_chain import channel_numbers, long_chain
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
 from tilewright.compiler.passes.recognise.qdq.broadcasts import computed_types, tensor_product
 from tilewright.compiler.passes.recognise.qdq.group import dequantise_before, type_behind
-from tilewright.compiler.passes.recognise.sums.long_chain import channel_numbers, long_chain
 
 __all__ = ["RecogniseShifts"]
 
+
+_LARGEST_PRODUCT = 255 * 255
+"""Of two levels."""
 
 _Read = Callable[[Node, tuple[str, str, str]], tuple[np.ndarray, np.ndarray]]
 """A function that gives levels and scales of a product's weights, by the names of what dequantises them."""
@@ -42,7 +46,8 @@ class RecogniseShifts(Pass):
 
     def apply(self, graph: Graph) -> Graph:
         for node in graph.nodes:
-            if isinstance(node.operator, OnnxConv | OnnxConvTranspose | OnnxGemm | OnnxMul) \
+            if isinstance(node.operator, OnnxConv | OnnxConvTranspose | OnnxGemm | OnnxMul
+                          | OnnxImageProduct) \
                     and _is_of_levels(graph, node) \
                     and (found := _chain(graph, node)) is not None:
                 graph = _recognised(graph, node, found) or graph
@@ -120,6 +125,8 @@ def _recognised(graph: Graph, node: Node, chain: _Chain) -> Graph | None:
     """Return the graph with an integer operator for a product and its chain; None if it is no product of levels."""
     if isinstance(node.operator, OnnxMul):
         return _of_tensors(graph, node, chain)
+    if isinstance(node.operator, OnnxImageProduct):
+        return _of_matrices(graph, node, node.operator, chain)
     data, weights = (dequantise_before(graph, name) for name in node.inputs[:2])
     assert data is not None
     assert weights is not None
@@ -191,3 +198,25 @@ def _of_tensors(graph: Graph, node: Node, chain: _Chain) -> Graph | None:
     made = made.with_(onnx_nodes=(*node.onnx_nodes, *chain.nodes[-1].onnx_nodes))
     found = tensor_product(graph, made, types, chain.kind)
     return None if found is None else found[0].replaced((node, *chain.nodes), *found[1])
+
+
+def _of_matrices(graph: Graph, node: Node, operator: OnnxImageProduct, chain: _Chain) -> Graph | None:
+    """Return the graph with a QProduct for products of computed matrices; None if its numbers are others.
+
+    A second operand of 0 .. 255 is negated by the datapath (`passes.lower.build_matrix_product`).
+    """
+    sources = [dequantise_before(graph, name) for name in node.inputs]
+    types = [type_behind(graph, each) for each in sources if each is not None]
+    if len(types) != len(sources) or not isinstance(chain.integers, LongScale) or not chain.integers.alike \
+            or chain.parts or chain.biases.any() or any(each.parameters[0] != 1 for each in (*types, chain.kind)) \
+            or len({each.dtype for each in (*types, chain.kind)}) > 1:
+        return None
+    one = chain.integers.of_channels(slice(1))
+    inputs, (low, zero) = (types[0].shape or ())[1], (np.iinfo(types[1].dtype).min, types[1].parameters[1])
+    if zero == low and not one.is_odd(inputs * _LARGEST_PRODUCT):
+        return None
+    graph = quantisation.with_types(graph, *types, chain.kind)
+    product = QProduct(pairs=operator.pairs, integers=one).of_type(chain.kind.dtype or "int8")
+    made = standing_for(node, product, *(each.name for each in types)).with_(
+        output=chain.kind.name, onnx_nodes=(*node.onnx_nodes, *chain.nodes[-1].onnx_nodes))
+    return graph.replaced((node, *chain.nodes), made)

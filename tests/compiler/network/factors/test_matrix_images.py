@@ -7,10 +7,11 @@ import pytest
 
 from tests.support.execute import execute
 from tests.support.machines import MACHINES
-from tests.support.matrix_networks import matrix_network, product_of
+from tests.support.matrix_networks import ZERO, matrix_network, product_of
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.network.factors.matrix_images import with_matrix_images
+from tilewright.compiler.network.integer_scale import IntegerScale, LongScale
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.schedule.races import check
 from tilewright.isa.machine import PRESETS, Machine
@@ -41,6 +42,35 @@ def test_products_are_those_of_the_definition(machine, shape, zeros):
         expected = product_of(inputs["x"], inputs["w"], *zeros)
         np.testing.assert_array_equal(run_network(network, inputs)["y"], expected)
         np.testing.assert_array_equal(executed(network, machine, inputs)[1]["y"], expected)
+
+
+@pytest.mark.parametrize("machine", ALL, ids=lambda machine: machine.name)
+@pytest.mark.parametrize("zeros", [(0, 0), (5, 0), (0, 3), (-128, -128), (-128, 17), (127, 127)], ids=str)
+@pytest.mark.parametrize("scale", [LongScale((1431655765,) * 33, (41,) * 33, True),
+                                   IntegerScale((21845,) * 33, (7,) * 33, 26)], ids=lambda each: type(each).__name__)
+def test_products_are_requantised_in_whole_numbers_too(machine, zeros, scale):
+    """The last byte of a bias has four bits of the numbers beside it."""
+    network = matrix_network(32, 3, 33, *zeros)
+    (product,) = network.layers
+    network = replace(network, layers=(replace(product, requantisation=replace(
+        product.requantisation, integers=scale)),))
+    machine = replace(machine, integer_requantise=True)
+    for extreme in (False, True):
+        inputs = inputs_of(network, np.random.default_rng(7), extreme)
+        sums = (inputs["w"][:, 0].T.astype(np.int32) - zeros[1]) @ (inputs["x"][:, 0].astype(np.int32) - zeros[0])
+        negative = -1 if zeros[1] == -128 else 1
+        expected = np.clip(scale.levels(negative * sums[:, None]) + ZERO, -128, 127)
+        np.testing.assert_array_equal(run_network(network, inputs)["y"], expected)
+        np.testing.assert_array_equal(executed(network, machine, inputs)[1]["y"], expected)
+
+
+def test_biases_of_more_bits_than_whole_numbers_leave_are_refused():
+    network = matrix_network(4000, 1, 2, 5, 0)
+    (product,) = network.layers
+    network = replace(network, layers=(replace(product, requantisation=replace(
+        product.requantisation, integers=LongScale((1 << 30,) * 2, (41,) * 2, True))),))
+    with pytest.raises(UnsupportedNodeError, match="28 bits"):
+        with_matrix_images(network, replace(PRESETS["base"], integer_requantise=True))
 
 
 def test_a_machine_that_leaves_no_sums_whole_is_refused_with_what_to_choose():
