@@ -11,6 +11,7 @@ from tilewright.compiler.tflite.graph_builder import FIRST, GraphBuilder, LevelN
 from tilewright.compiler.tflite.level_functions import put_table
 from tilewright.compiler.tflite.long_products import LongProduct, put_long, too_far
 from tilewright.compiler.tflite.numbers import kernel_numbers
+from tilewright.compiler.tflite.numbers.channel_lines import channel_lines
 from tilewright.compiler.tflite.numbers.litert_numbers import LEVELS, sum_of_levels
 from tilewright.compiler.tflite.stored.tensors import TfliteOperator, TfliteTensor
 
@@ -216,8 +217,39 @@ def _put_channel_product(builder: GraphBuilder, operator: TfliteOperator) -> boo
     return True
 
 
+def _put_channel_sum(builder: GraphBuilder, operator: TfliteOperator, sign: int) -> bool:
+    """Write a sum or difference with a constant for each channel as a convolution of one pixel; tell if it can be."""
+    tensors, y = _operands(builder, operator), builder.tensor(operator.outputs[0])
+    place = next((place for place, (x, z) in enumerate((tensors, tensors[::-1]))
+                  if _channel_weights(x, z, y) is not None), None)
+    if place is None:
+        return False
+    x, z = tensors[place], tensors[1 - place]
+    assert z.data is not None
+    table, chosen = _sum_table(builder, operator, sign), z.data.reshape(-1).astype(np.int64) + 128
+    turn = sign if place else 1     # A difference falls along what is subtracted.
+    lines = channel_lines(table[chosen] if place else table[:, chosen].T, x.zero, y.zero,
+                          turn * float(x.scale) / float(y.scale))
+    if lines is None:
+        return False
+    weights, biases, scales = zip(*lines, strict=True)
+    like = f"{y.name}:channels"
+    scale = builder.constant(np.array(scales, np.float32), f"{like} scale")
+    zeros = [builder.constant(np.zeros(len(lines), kind), f"{like} zero") for kind in (np.int8, np.int32)]
+    names = [builder.constant(np.array(weights, np.int8).reshape(-1, 1, 1, 1), f"{like} weights"),
+             builder.constant(np.array(biases, np.int32), f"{like} bias")]
+    inputs = [builder.node("DequantizeLinear", [name, scale, zero], like=like, axis=0)
+              for name, zero in zip(names, zeros, strict=True)]
+    real = builder.dequantised(builder.stored(x.index), LevelNumbers(np.float32(1), x.zero))
+    put_result(builder, operator, builder.node("Conv", [real, *inputs], like=y.name, group=len(lines)),
+               LevelNumbers(np.float32(1), y.zero))
+    return True
+
+
 def _put_sum(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> None:
     """Write a sum or difference with the scales that make it the engine's."""
+    if _put_channel_sum(builder, operator, -1 if kind == "Sub" else 1):
+        return
     x, z = _operands(builder, operator)
     y = builder.tensor(operator.outputs[0])
     names = [aligned(builder, index, len(y.shape)) for index in operator.inputs]
@@ -240,14 +272,17 @@ def _put_sum(builder: GraphBuilder, operator: TfliteOperator, kind: str) -> None
 def _sum_of_constant(operator: TfliteOperator, builder: GraphBuilder, a: np.ndarray, b: np.ndarray,
                      sign: int) -> np.ndarray:
     """Return the engine's sums or differences of levels, all of one operand and one of the other."""
+    return np.broadcast_to(_sum_table(builder, operator, sign)[a + 128, b + 128], (256,))
+
+
+def _sum_table(builder: GraphBuilder, operator: TfliteOperator, sign: int) -> np.ndarray:
+    """Return the engine's sums or differences of all levels, (256, 256), not saturated."""
     x, z = _operands(builder, operator)
     y = builder.tensor(operator.outputs[0])
     zeros = x.zero, z.zero, y.zero
     if builder.engine == "litert":
-        table = sum_of_levels(np.float32(x.scale / y.scale), np.float32(z.scale / y.scale), zeros, sign)
-    else:
-        table = kernel_numbers.sum_of_levels((x.scale, z.scale, y.scale), zeros, sign)
-    return np.broadcast_to(table[a + 128, b + 128], (256,))
+        return sum_of_levels(np.float32(x.scale / y.scale), np.float32(z.scale / y.scale), zeros, sign)
+    return kernel_numbers.sum_of_levels((x.scale, z.scale, y.scale), zeros, sign)
 
 
 def aligned(builder: GraphBuilder, index: int, rank: int) -> str:

@@ -94,7 +94,8 @@ _case("dense of rows", _dense(6, (1, 6, 10), 8, False, KeepNumDims=True))
 
 
 def _two(kind: str, first: tuple[int, ...], second: tuple[int, ...], *, constant: bool = False, alike: bool = False,
-         **options: Any) -> Maker:
+         turned: bool = False, **options: Any) -> Maker:
+    """Return an operator on two tensors, ``turned`` with the second in front."""
     def fill(file: TfliteFile, rng: np.random.Generator) -> tuple[list[int], list[int]]:
         scales = [_scale(rng) for _ in range(3)]
         zeros = [int(rng.integers(-128, 128)) for _ in range(3)]
@@ -106,7 +107,7 @@ def _two(kind: str, first: tuple[int, ...], second: tuple[int, ...], *, constant
         b = file.constant(rng.integers(-128, 128, second).astype(np.int8), scales[1], zero=zeros[1]) if constant else \
             file.tensor(second, scales[1], zeros[1])
         y = file.tensor(np.broadcast_shapes(first, second), scales[2], zeros[2])
-        file.operator(kind, [a, b], [y], **options)
+        file.operator(kind, [b, a] if turned else [a, b], [y], **options)
         return [a] if constant else [a, b], [y]
     return fill
 
@@ -130,6 +131,9 @@ for _kind in ("ADD", "SUB", "MUL"):
     _case(f"{_kind.lower()} of one", _two(_kind, (1, 8, 8, 4), (1,), constant=True))
     _case(f"{_kind.lower()} of rows", _two(_kind, (1, 40), (1, 40)))
 _case("mul by channels", _two("MUL", (1, 8, 8, 4), (1, 1, 4), constant=True))
+_case("add by channels", _two("ADD", (1, 8, 8, 24), (24,), constant=True, FusedActivationFunction=1))
+_case("sub from channels", _two("SUB", (1, 8, 8, 24), (1, 1, 1, 24), constant=True, turned=True))
+_case("sub by channels", _two("SUB", (1, 8, 8, 24), (1, 1, 24), constant=True))
 _case("squared difference", _two("SQUARED_DIFFERENCE", (1, 8, 8, 4), (1, 8, 8, 4)))
 _case("batch product", _batch_product((1, 6, 10), (1, 7, 10), turned=True))
 _case("batch product of four axes", _batch_product((1, 2, 6, 10), (1, 2, 10, 5)))
