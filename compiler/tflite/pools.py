@@ -9,7 +9,7 @@ from tilewright.compiler.kernels.levels.softmax.softmax_steps import integer_sof
 from tilewright.compiler.tflite.bounds import clamped, level_bounds, put_result, result_of
 from tilewright.compiler.tflite.element_moves import inner_axis, put_in_file_layout
 from tilewright.compiler.tflite.graph_builder import FLOAT, INT32, INT64, LAST, GraphBuilder, LevelNumbers, constant_of
-from tilewright.compiler.tflite.long_products import LongProduct, put_long
+from tilewright.compiler.tflite.long_products import EXACT, LongProduct, put_long
 from tilewright.compiler.tflite.numbers import kernel_numbers
 from tilewright.compiler.tflite.numbers.litert_numbers import fixed_point
 from tilewright.compiler.tflite.numbers.one_sided import one_sided
@@ -105,7 +105,8 @@ def _long_mean(builder: GraphBuilder, operator: TfliteOperator, axes: list[int])
     """Add a MEAN of the kernels, whose multiplier of sums is divided by their number.
 
     Of an image it is a convolution with ones. A multiplier that then has 30 bits is none of the datapath's: sums of
-    each sign are computed by themselves, where weights and biases are found that give the same (`one_sided`).
+    each sign are computed by themselves, where weights and biases are found that give the same (`one_sided`), and
+    else left whole for the core.
     Source: ``QuantizedMeanOrSum`` in TensorFlow Lite's ``kernels/internal/reference/reduce.h``.
     """
     x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
@@ -141,7 +142,7 @@ def _image_mean(builder: GraphBuilder, operator: TfliteOperator, axes: list[int]
     parts = []
     for end, numbers in zip(sums, found, strict=True):
         if numbers is None:
-            return None
+            return _by_whole_sums(builder, operator, ones, group, (multiplier, shift))
         weight, bias, factor = numbers
         part = LongProduct(x, ones * np.int8(weight), np.full(len(ones), bias), np.array(factor), twice=False)
         if part.hindrance:
@@ -154,6 +155,18 @@ def _image_mean(builder: GraphBuilder, operator: TfliteOperator, axes: list[int]
             real = builder.dequantised(stored, own)
         parts.append(real)
     return parts[0] if len(parts) == 1 else builder.node("Add", parts, like=y.name)
+
+
+def _by_whole_sums(builder: GraphBuilder, operator: TfliteOperator, ones: np.ndarray, group: dict[str, Any],
+                   numbers: tuple[int, int]) -> str | None:
+    """Return the mean of whole sums, which the core brings to levels; None if float32 does not hold them."""
+    x, y = builder.tensor(operator.inputs[0]), builder.tensor(operator.outputs[0])
+    if ones[0].size * max(127 - x.zero, x.zero + 128) >= EXACT:
+        return None
+    real = builder.dequantised(builder.stored(operator.inputs[0]), LevelNumbers(np.float32(1), x.zero))
+    weights = builder.dequantised(builder.constant(ones, f"{y.name}:ones"), LevelNumbers(np.float32(1), 0))
+    sums = builder.node("Conv", [real, weights], like=y.name, **group)
+    return put_long(builder, (sums,), y.name, tuple(np.full(1, each, np.int64) for each in (*numbers, 0)), twice=True)
 
 
 def _summed(builder: GraphBuilder, operator: TfliteOperator, axes: list[int], multiplier: int, shift: int) -> str:

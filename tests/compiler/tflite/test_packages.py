@@ -1,8 +1,13 @@
 """Integer .tflite networks of packages of others compute what each of the three engines does, tensor by tensor."""
 
+import math
+
 import pytest
 
 from tests.support.tflite_packages import IN_WHEEL, KEPT, content_of, package_results, unlike
+from tilewright.compiler.network.layers import CoreLayer
+from tilewright.compiler.onnx.reader import read_model
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.tflite.flat_file import read_file
 from tilewright.compiler.tflite.mark import ENGINES
 
@@ -22,3 +27,11 @@ def test_a_network_of_a_package_computes_what_the_engine_does(name, engine):
     assert not wrong
     # What ends in an addition, and what only moves, has no tensor of its own.
     assert compared >= len(read_file(content, name).operators) // 2
+
+
+def test_a_mean_without_a_scale_of_the_datapath_leaves_its_sums_to_the_core():
+    """42x42 pixels, whose multiplier has 30 bits: the core gets 16 sums, not 28,224 levels."""
+    content = content_of("fingerprint-signature")
+    network = compile_network(read_model(content, "tflm").SerializeToString())
+    read = {name for layer in network.layers if isinstance(layer, CoreLayer) for name in layer.reads}
+    assert {math.prod(network.tensors[name].shape) for name in read & network.tensors.keys()} == {16}
