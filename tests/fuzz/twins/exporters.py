@@ -294,7 +294,7 @@ def constants_as_attributes(draft: Draft) -> int:
     """Write numbers and lists of them as Constant nodes whose attributes hold numbers."""
     given = {value.name for value in draft.graph.input} | draft.outputs
     found = {name: array for name, array in draft.constants().items() if name not in given and array.ndim < 2 and
-             array.dtype in (np.float32, np.int64)}
+             array.size and array.dtype in (np.float32, np.int64)}
     chosen = draft.some(sorted(found))
     makers = draft.makers()
     for name in chosen:
