@@ -96,10 +96,14 @@ def _layouts(graph: Graph, x: Tensor, y: Tensor) -> list[frozenset[str]]:
 
 
 def _can_be_placed(graph: Graph, name: str) -> bool:
-    """Tell whether nothing else decides where a tensor lies: neighbours, or that it is a batch of images."""
+    """Tell whether nothing else decides where a tensor lies: neighbours, or that it is a batch of images.
+
+    A reader of the same bytes by another scale (`passes.recognise.reread_levels`) decides nothing.
+    """
     shape = graph.tensors[name].shape or ()
     if len(shape) == 4 and shape[0] != 1:
         return False
     source = graph.producer(name)
-    return not any(node is not None and isinstance(node.operator, IntegerMove | QAlias)
-                   for node in (source, *graph.readers(name)))
+    others = [node for node in graph.readers(name)
+              if node.operator != QAlias() or graph.tensors[node.output].shape != shape]
+    return not any(node is not None and isinstance(node.operator, IntegerMove | QAlias) for node in (source, *others))

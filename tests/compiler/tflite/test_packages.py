@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tests.support.tflite_packages import IN_WHEEL, KEPT, content_of, package_results, unlike
-from tilewright.compiler.network.layers import CoreLayer
+from tilewright.compiler.network.layers import CoreLayer, Layer
 from tilewright.compiler.onnx.reader import read_model
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.tflite.flat_file import read_file
@@ -35,3 +35,11 @@ def test_a_mean_without_a_scale_of_the_datapath_leaves_its_sums_to_the_core():
     network = compile_network(read_model(content, "tflm").SerializeToString())
     read = {name for layer in network.layers if isinstance(layer, CoreLayer) for name in layer.reads}
     assert {math.prod(network.tensors[name].shape) for name in read & network.tensors.keys()} == {16}
+
+
+@pytest.mark.parametrize("name", ["image-example", "magic-wand"])
+def test_an_input_that_the_host_quantises_is_not_copied(name):
+    """The kernels' products read its levels as whole numbers, by another scale than the host's."""
+    networks = [compile_network(read_model(content_of(name), engine).SerializeToString()) for engine in ENGINES]
+    first, *others = [[layer.kind for layer in network.layers if isinstance(layer, Layer)] for network in networks]
+    assert all(each == first for each in others)
