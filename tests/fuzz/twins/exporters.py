@@ -297,11 +297,10 @@ def constants_as_attributes(draft: Draft) -> int:
              array.size and array.dtype in (np.float32, np.int64)}
     chosen = draft.some(sorted(found))
     makers = draft.makers()
+    draft.drop([makers[name] for name in chosen if name in makers])
     for name in chosen:
         array = found[name]
         kind = ("float" if array.dtype == np.float32 else "int") + "s" * array.ndim
-        if name in makers:
-            draft.drop([makers[name]])
         draft.graph.node.append(helper.make_node("Constant", [], [name], draft.fresh("Constant"), **{
             f"value_{kind}": array.tolist()}))
     made = {name for node in draft.graph.node if node.op_type == "Constant" for name in node.output}
