@@ -1,4 +1,4 @@
-"""Every Q and DQ states a zero point, and one scale is a scalar."""
+"""Every Q and DQ states a zero point, and one scale is a scalar, which has no axis."""
 
 import numpy as np
 import onnx_ir as ir
@@ -37,7 +37,7 @@ def _plain(edit: Edit, node: ir.Node) -> bool:
         node.replace_input_with(1, edit.constant(scale, node.inputs[1].name if node.inputs[1] else None))
         node.replace_input_with(2, edit.constant(zero, f"{node.outputs[0].name}:zero"))
     idle = [name for name in (*_IDLE, *(("axis",) if scale.ndim == 0 else ())) if name in node.attributes]
-    if not changed:
+    if not changed and "axis" not in idle:
         return False
     for name in idle:
         del node.attributes[name]
@@ -60,5 +60,5 @@ def _zero(node: ir.Node, scale: np.ndarray) -> np.ndarray | None:
     return np.zeros(scale.shape, kind.numpy())
 
 
-PLAIN = Rule("plain", "Each Q and DQ states a zero point, and a single scale, however it is written, is a scalar",
-             "0 is the zero point of one that states none (ONNX, QuantizeLinear)", _apply)
+PLAIN = Rule("plain", "Each Q and DQ states a zero point, and a single scale, however it is written, is a scalar "
+             "without an axis", "0 is the zero point of one that states none (ONNX, QuantizeLinear)", _apply)

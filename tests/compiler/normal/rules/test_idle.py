@@ -231,3 +231,9 @@ def test_transposes_around_an_output_of_the_model_are_not_there():
     assert operators(made) == [*_PAIR, "Tanh"]
     assert [each.name for each in made.graph.output] == ["y"]
     np.testing.assert_array_equal(computed(made)[0], computed(proto)[0])
+
+
+@pytest.mark.parametrize(("numbers", "left"), [((-.5, -.25, -1, -2), ["Add"]), ((-.5, .25, -1, -2), ["Sub"])])
+def test_negative_numbers_are_added_not_taken_away(numbers, left):
+    constants = {"c": np.float32(numbers).reshape(1, 4, 1, 1)}
+    assert _left([node("Sub", ["a", "c"], "b")], constants) == left

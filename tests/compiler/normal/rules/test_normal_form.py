@@ -387,3 +387,11 @@ def test_a_dq_without_a_zero_point_waits_for_that_which_is_computed_for_its_q():
     form = normalise(proto)
     assert list(faults(form.proto)) == []
     assert np.array_equal(computed(form.proto)[0], computed(proto)[0])
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_a_scalar_scale_has_no_axis(axis):
+    nodes = [node("QuantizeLinear", ["x", "xs", "xz"], "q", axis=axis),
+             node("DequantizeLinear", ["q", "xs", "xz"], "y", axis=axis)]
+    form = _checked(model(nodes, {key: _BASE[key] for key in ("xs", "xz")}), "plain")
+    assert all(not each.attribute for each in form.proto.graph.node)
